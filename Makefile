@@ -75,7 +75,7 @@ docs: $(VENV)/.installed-docs ## build the documentation in docs/_build
 	$(PY) -m sphinx -W --keep-going docs docs/_build
 
 clean: ## remove caches and build results
-	rm -rf build dist docs/_build docs/gallery .cache .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
+	rm -rf build dist docs/_build docs/_pages docs/gallery .cache .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
 	find src tests docs examples benchmarks experiments -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 distclean: clean ## as clean, and remove the virtual environment

@@ -17,6 +17,7 @@ from stickbreak.inference import ExcludeOwn, MeanLog
 from stickbreak.initialize import from_local
 from stickbreak.models import Model, finite_hmm
 from stickbreak.protocols import Sweep
+from stickbreak.stats import SERIAL
 
 from .report import Report, Row, fastest, milliseconds
 
@@ -65,10 +66,10 @@ def make_laps(data: Sequences, n_symbols: int) -> dict[str, Callable[[], None]]:
 
     def sweep() -> None:
         args = model, kept["counts"], start.params, batch
-        kept["counts"], _ = rule.visit(*args, start.warm, (), map)
+        kept["counts"], _ = rule.visit(*args, start.warm, (), SERIAL)
 
     def alone() -> None:
-        Including(**NO_EXTRAS).visit(model, start.seed, start.params, batch, own, (), map)
+        Including(**NO_EXTRAS).visit(model, start.seed, start.params, batch, own, (), SERIAL)
 
     def side_by_side() -> None:
         model.local_step(potentials, batch, None, ())

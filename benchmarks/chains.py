@@ -161,7 +161,7 @@ def two_threads(size: float, rounds: int) -> Iterator[tuple[str, float, float]]:
         ]
         with workers(2) as pool:
             pair = (
-                lambda halves=halves: list(pool(Chains.ours, halves)),
+                lambda halves=halves: list(pool.map(Chains.ours, halves)),
                 lambda halves=halves: list(map(Chains.ours, halves)),
             )
             shared, alone = fastest(*pair, rounds=rounds, clock=time.perf_counter)

@@ -12,6 +12,7 @@ from stickbreak.families import Gaussian
 from stickbreak.inference import BatchVB, MemoizedVB, Start, step
 from stickbreak.initialize import from_plusplus
 from stickbreak.models import finite_mixture
+from stickbreak.stats import SERIAL
 
 
 def clusters(n_rows: int, n_features: int, n_components: int, seed: int = 0) -> np.ndarray:
@@ -56,7 +57,7 @@ class Laps:
         X: Any,
         n_components: int,
         n_batches: int = 1,
-        pool: Any = map,
+        pool: Any = SERIAL,
         *,
         family: Any = None,
         make: Callable[[Any], Any] = finite_mixture,

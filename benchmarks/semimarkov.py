@@ -18,7 +18,7 @@ import numpy as np
 from scipy.special import gammaln
 
 from stickbreak.kernels.chain.smooth import Buffers, smooth
-from stickbreak.kernels.semimarkov.embedded import draw_stages, smooth_stages
+from stickbreak.kernels.semimarkov.embedded import Draws, draw_stages, smooth_stages
 from stickbreak.kernels.semimarkov.smooth import smooth_segments
 
 Array = np.ndarray
@@ -65,14 +65,15 @@ def exact_job(K: int, T: int, n_units: int, D: int) -> Callable[[], Any]:
     )  # fmt: skip
 
 
-def stage_job(K: int, T: int, n_units: int, r: int) -> Callable[[], Any]:
-    """Negative binomial lengths of r stages."""
+def stage_job(K: int, T: int, n_units: int, r: int, draws: bool = False) -> Callable[[], Any]:
+    """Negative binomial lengths of r stages; with drawn segments, by which r is learned."""
     evidence, start, steps, offsets = data(K, T, n_units)
     lengths = np.full(K, np.log(0.8)), np.full(K, r * np.log(0.2)), np.full(K, float(r))
-    buffers = Buffers()
+    buffers, uniforms = Buffers(), np.random.default_rng(1).random(T * n_units)
     return lambda: smooth_stages(
-        evidence, start, steps, lengths, offsets, start=np.zeros(K), transition=np.zeros((K, K)),
-        segments=np.zeros(K), stays=np.zeros(K), buffers=buffers,
+        evidence, start, steps, lengths, offsets,
+        draws=Draws.of(uniforms, n_units, lengths[2]) if draws else None, start=np.zeros(K),
+        transition=np.zeros((K, K)), segments=np.zeros(K), stays=np.zeros(K), buffers=buffers,
     )  # fmt: skip
 
 
@@ -98,16 +99,22 @@ def print_speed(rounds: int) -> None:
 
 def print_stages(rounds: int) -> None:
     """Stages against the chain with as many states, in one run."""
-    print("stages: K, r, sequences, rows/s, chain's rows/s, ratio of times, (1 + r / K) 1.5")
+    print(
+        "stages: K, r, sequences, rows/s, chain's rows/s, ratio of times, the same with drawn "
+        "segments, (1 + r / K) 1.5"
+    )
     for K in (10, 50):
         for r in (1, 5, 20):
             for count in (8, 1):
-                jobs = stage_job(K, 2000, count, r), chain_job(K, 2000, count)
-                ours, chain = least(*jobs, rounds=rounds)
+                jobs = (
+                    stage_job(K, 2000, count, r), chain_job(K, 2000, count),
+                    stage_job(K, 2000, count, r, draws=True),
+                )  # fmt: skip
+                ours, chain, drawn = least(*jobs, rounds=rounds)
                 n = 2000 * count
                 print(
                     f"  {K:3d} {r:3d} {count:2d} {n / ours:10.0f} {n / chain:10.0f} "
-                    f"{ours / chain:5.2f} {1.5 * (1 + r / K):5.2f}"
+                    f"{ours / chain:5.2f} {drawn / chain:5.2f} {1.5 * (1 + r / K):5.2f}"
                 )
 
 
@@ -115,17 +122,20 @@ def sampled_job(K: int, T: int, n_units: int, r: int) -> Callable[[], Any]:
     """Ten drawn segmentations of every sequence, negative binomial lengths of r stages."""
     evidence, start, steps, offsets = data(K, T, n_units)
     lengths = np.full(K, np.log(0.8)), np.full(K, r * np.log(0.2)), np.full(K, float(r))
-    uniforms = np.random.default_rng(1).random((10, T * n_units))
+    buffers, uniforms = Buffers(), np.random.default_rng(1).random((10, T * n_units))
     return lambda: [
-        draw_stages(evidence, start, steps, lengths, offsets, each) for each in uniforms
+        draw_stages(evidence, start, steps, lengths, offsets, each, buffers=buffers)
+        for each in uniforms
     ]
 
 
 def print_growth(rounds: int) -> None:
     """Exponents of the cost of a sequence in its rows, six states; as many rows in each call.
 
-    Exact sums have a linear part, which is most of the work up to 2,000 rows: the second line is of
-    sequences so long that the quadratic one is.
+    Exact sums have a linear part (exponentials, steps between states), which is most of the work up
+    to 1,500 rows. So there are three lines: all of it; what all lengths cost beyond a limit of one
+    row, which is the sums over lengths by themselves; and sequences so long that these sums are
+    most of the work.
     """
     short, long = np.array([500, 1000, 2000, 4000, 8000]), np.array([8000, 16000, 32000, 64000])
     for name, sizes, job in (
@@ -137,14 +147,23 @@ def print_growth(rounds: int) -> None:
     ):
         counts = sizes[-1] // sizes * (8 if sizes is short else 1)
         jobs = [job(int(T), int(n)) for T, n in zip(sizes, counts, strict=True)]
-        seconds = np.array(least(*jobs, rounds=rounds if sizes is short else 1)) / counts
-        slope = np.polyfit(np.log(sizes), np.log(seconds), 1)[0]
-        parts = np.linalg.lstsq(np.c_[sizes, sizes**2.0] / seconds[:, None], np.ones(len(sizes)))[0]
-        figures = ", ".join(f"{1e3 * s:.3f}" for s in seconds)
-        print(
-            f"{name}, T = {sizes[0]} to {sizes[-1]}: exponent {slope:.2f}; ms {figures}; "
-            f"us a row {1e6 * parts[0]:.2f} + {1e9 * parts[1]:.3f} T / 1000"
-        )
+        least_of = np.array(least(*jobs, rounds=rounds if sizes is short else 1))
+        print_exponent(name, sizes, least_of / counts)
+        if name == "exact, D = T" and sizes is short:
+            limited = [exact_job(6, int(T), int(n), 1) for T, n in zip(sizes, counts, strict=True)]
+            least_of -= np.array(least(*limited, rounds=rounds))
+            print_exponent("its sums over lengths", sizes, least_of / counts)
+
+
+def print_exponent(name: str, sizes: Array, seconds: Array) -> None:
+    """The slope in logarithms, and the parts that are linear and quadratic in the rows."""
+    slope = np.polyfit(np.log(sizes), np.log(seconds), 1)[0]
+    parts = np.linalg.lstsq(np.c_[sizes, sizes**2.0] / seconds[:, None], np.ones(len(sizes)))[0]
+    figures = ", ".join(f"{1e3 * s:.3f}" for s in seconds)
+    print(
+        f"{name}, T = {sizes[0]} to {sizes[-1]}: exponent {slope:.2f}; ms {figures}; "
+        f"us a row {1e6 * parts[0]:.2f} + {1e9 * parts[1]:.3f} T / 1000"
+    )
 
 
 def print_memory() -> None:

@@ -20,6 +20,7 @@ from stickbreak.kernels.collapsed import sweep_documents
 from stickbreak.kernels.tables import aligned, padded
 from stickbreak.kernels.vectors import EIGHT
 from stickbreak.models import lda
+from stickbreak.stats import SERIAL
 
 from .documents import Corpus
 from .report import Report, Row, fastest, milliseconds
@@ -56,7 +57,7 @@ def our_visit(counts: sparse.csr_array, K: int) -> Callable[[], object]:
     rule, batch, state = ExcludeOwn(is_measured=False, keeps_last=False), data.whole(), [start.seed]
 
     def visit() -> None:
-        state[0], _ = rule.visit(model, state[0], start.params, batch, start.warm, (), map)
+        state[0], _ = rule.visit(model, state[0], start.params, batch, start.warm, (), SERIAL)
 
     return visit
 

@@ -11,6 +11,7 @@ from stickbreak.data import Sequences
 from stickbreak.inference import ExcludeOwn
 from stickbreak.initialize import from_local
 from stickbreak.models import Model, finite_hmm, hdp_hmm
+from stickbreak.stats import SERIAL
 
 from .report import Report, Row, fastest, milliseconds
 
@@ -30,7 +31,7 @@ def make_sweep(model: Model, data: Sequences, n_states: int) -> Callable[[], Non
 
     def sweep() -> None:
         found = ExcludeOwn().visit(
-            model, kept["counts"], start.params, data.whole(), kept["own"], (), map
+            model, kept["counts"], start.params, data.whole(), kept["own"], (), SERIAL
         )
         kept["counts"], kept["own"] = found
 

@@ -76,6 +76,21 @@ def run_script(path: Path, folder: Path) -> str:
     return printed.getvalue()
 
 
+def move_pages(name: str, folder: Path) -> str:
+    """Move the pages that a script wrote to where Sphinx takes them from as they are.
+
+    Returns links to them.
+    """
+    target = folder.parent / "_pages" / folder.name
+    target.mkdir(parents=True, exist_ok=True)
+    links = []
+    for page in sorted(folder.glob(f"{name}-*.html")):
+        page.replace(target / page.name)
+        title = page.stem.removeprefix(f"{name}-")
+        links.append(f'<a href="{page.name}">{title}</a>')
+    return f"<p>Its pages: {', '.join(links)}.</p>\n\n" if links else ""
+
+
 def build_gallery(scripts: Path, folder: Path, newest_source: float) -> None:
     """Pages and pictures of all scripts in `folder`; those that are newer than script and library
     are kept.
@@ -95,6 +110,7 @@ def build_gallery(scripts: Path, folder: Path, newest_source: float) -> None:
             continue
         printed = run_script(path, folder)
         block = f"It prints:\n\n```text\n{printed.rstrip()}\n```" if printed else ""
+        block = move_pages(path.stem, folder) + block
         source = f"../../examples/gallery/{path.name}"
         page.write_text(
             PAGE.format(

@@ -18,7 +18,9 @@ extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.mathjax"]
 myst_enable_extensions = ["amsmath", "colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
 source_suffix = {".md": "markdown"}
-exclude_patterns = ["_build", "skeletons"]
+exclude_patterns = ["_build", "_pages", "skeletons"]
+html_extra_path = ["_pages"]  # reports, copied as they are
+(_root / "docs" / "_pages").mkdir(exist_ok=True)
 html_copy_source = False
 autodoc_typehints = "none"
 

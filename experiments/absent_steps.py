@@ -15,6 +15,7 @@ from stickbreak.data import Sequences
 from stickbreak.inference import ExcludeOwn
 from stickbreak.initialize import from_local
 from stickbreak.models import hdp_hmm
+from stickbreak.stats import SERIAL
 
 from .frame import Experiment, Row, data_folder, is_quick, save_picture
 from .sequences import as_sequences
@@ -117,7 +118,7 @@ def follow_letters(data: Sequences, K: int, sweeps: tuple[int, ...]) -> dict[int
     ways = {"independent": {}, "mean-field": {}, "exact": {}}
     ways |= {f"{n} draws": {"existence": "sampled", "n_draws": n} for n in N_DRAWS}
     for sweep in range(1, sweeps[-1] + 1):
-        counts, own = rule.visit(model, counts, params, batch, own, (), map)
+        counts, own = rule.visit(model, counts, params, batch, own, (), SERIAL)
         params = model.global_step(counts, params)
         if sweep in sweeps:
             potentials, logs = rule.potentials(model, counts, params), {}

@@ -23,6 +23,8 @@ ENGINES = {
     "VB": lambda laps: sb.BatchVB(max_iter=laps, tol=0.0, moves=None),
     "collapsed, by sentence": lambda laps: sb.CollapsedVB(max_iter=laps, tol=0.0),
     "collapsed, by word": lambda laps: sb.CollapsedVB(max_iter=laps, tol=0.0, granularity="token"),
+    "stochastic VB": lambda laps: sb.StochasticVB(max_iter=laps),
+    "stochastic collapsed": lambda laps: sb.StochasticCollapsedVB(max_iter=laps),
 }
 MAIN = ("EM", "VB", "collapsed, by sentence")
 MODELS = {"model 1": sb.IBM1, "HMM": sb.HMMAligner}
@@ -30,9 +32,9 @@ CODED = (
     "Alignment error rate in per cent, source to target / target to source / intersection / "
     "grow-diag; then CPU seconds of fit and links, both directions, one thread (peers: whole "
     "processes). All fits begin with even links: five laps of model 1, and for the HMM five more; "
-    "word_concentration 0.01, open jumps, a share of NULL of 0.05 in model 1 and 0.2 in the HMM "
+    "word_concentration 0.003, open jumps, a share of NULL of 0.05 in model 1 and 0.2 in the HMM "
     "and the laps of model 1 before it, unless a row says otherwise. EM is at the mode with prior "
-    "counts, count + 0.01, which is the predictive rule without exclusion; EM at maximum "
+    "counts, count + 0.003, which is the predictive rule without exclusion; EM at maximum "
     "likelihood has prior counts of 1e-9 for words and jumps. Collapsed fits: links of each pair "
     "given all others. Draws: one, after 5,000 over the square root of the number of pairs laps, "
     "at most 100. Peers have their defaults; systran-align joins directions itself."
@@ -64,9 +66,10 @@ def show(rates: dict[str, float]) -> str:
     )
 
 
-def aligner(model: str, engine: str, laps: int = LAPS, **options: Any) -> Any:
+def aligner(model: str, engine: Any, laps: int = LAPS, **options: Any) -> Any:
     """One of both models with an engine, from even links."""
-    made = ENGINES[engine](laps) if engine in ENGINES else engine
+    is_named = isinstance(engine, str) and engine in ENGINES
+    made = ENGINES[engine](laps) if is_named else engine
     if model == "HMM":
         options = {"ibm1_laps": laps, **options}
     return MODELS[model](inference=made, random_state=0, **options)
@@ -99,32 +102,40 @@ def main_rows(pairs: Pairs) -> list[Row]:
                 bounds.append(f"{engine} {found.model.lower_bound_:,.0f}")
             if model == "model 1":
                 collected.append((engine, garbage(found.forward, pairs)))
-    return [*rows, *_shares(pairs), *_bounds(pairs, bounds), _collectors(collected)]
+    name = f"HMM, {MAIN[-1]}, fertility=True"
+    rows.append(fit_row(name, aligner("HMM", MAIN[-1], fertility=True), pairs)[0])
+    return [*rows, *_bounds(pairs, bounds), _collectors(collected)]
 
 
 def other_rows(pairs: Pairs) -> list[Row]:
-    """Collapsed inference by word, draws, and a learned share of NULL."""
-    best, rows = "collapsed, by sentence", []
+    """Collapsed inference by word, draws, other shares of NULL, and the other kind of jumps."""
+    best, flat = MAIN[-1], {"word_concentration": FLAT}
+    made = {}
     for model in MODELS:
-        made = {
+        made |= {
             f"{model}, collapsed, by word": aligner(model, "collapsed, by word"),
             f"{model}, collapsed Gibbs": aligner(model, "collapsed-gibbs"),
             f'{model}, {best}, null="learned"': aligner(model, best, null="learned"),
         }
-        rows += [fit_row(name, aligner_, pairs)[0] for name, aligner_ in made.items()]
-    return rows
-
-
-def _shares(pairs: Pairs) -> list[Row]:
-    """Model 1 with the share of NULL of the HMM, and the HMM with fertilities."""
-    best = "collapsed, by sentence"
-    flat = {"word_concentration": FLAT}
-    made = {
-        "model 1, EM at maximum likelihood, null=0.2": aligner("model 1", "EM", null=0.2, **flat),
-        **{f"model 1, {e}, null=0.2": aligner("model 1", e, null=0.2) for e in MAIN},
-        f"HMM, {best}, fertility=True": aligner("HMM", best, fertility=True),
+    made["model 1, EM at maximum likelihood, null=0.2"] = aligner("model 1", "EM", null=0.2, **flat)
+    made |= {f"model 1, {e}, null=0.2": aligner("model 1", e, null=0.2) for e in MAIN}
+    made |= {
+        f"HMM, {e}, jumps='renormalised'": aligner("HMM", e, jumps="renormalised") for e in MAIN
     }
     return [fit_row(name, model, pairs)[0] for name, model in made.items()]
+
+
+def stream_rows(pairs: Pairs) -> list[Row]:
+    """Stochastic engines, which see each pair once in a lap and hold nothing of it."""
+    made = {
+        f"{engine}, {laps} laps of each model": aligner("HMM", engine, laps)
+        for engine in ("stochastic VB", "stochastic collapsed")
+        for laps in (1, 2, LAPS)
+    }
+    for size in (4096, 8192):
+        large = sb.StochasticVB(max_iter=2, batch_size=size)
+        made[f"stochastic VB, batch_size={size}, 2 laps of each model"] = aligner("HMM", large, 2)
+    return [fit_row(f"HMM, {name}", model, pairs)[0] for name, model in made.items()]
 
 
 def _bounds(pairs: Pairs, bounds: list[str]) -> list[Row]:
@@ -190,13 +201,10 @@ def lap_rows(pairs: Pairs) -> list[Row]:
 
 
 def prior_rows(pairs: Pairs) -> list[Row]:
-    """Other prior counts of words, and the other kind of jumps."""
-    options: list[dict[str, Any]] = [{"word_concentration": beta} for beta in (0.001, 0.1, 0.3)]
-    options.append({"jumps": "renormalised"})
+    """Other prior counts of words."""
     rows = []
-    for given in options:
-        ((name, value),) = given.items()
+    for beta in (0.001, 0.01, 0.1, 0.3):
         for engine in MAIN:
-            what = f"HMM, {engine}, {name}={value!r}"
-            rows.append(fit_row(what, aligner("HMM", engine, **given), pairs)[0])
+            what = f"HMM, {engine}, word_concentration={beta}"
+            rows.append(fit_row(what, aligner("HMM", engine, word_concentration=beta), pairs)[0])
     return rows

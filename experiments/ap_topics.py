@@ -113,7 +113,8 @@ def run() -> Experiment:
         "times the shares of training). "
         "LDA: 0.1 for topics and words; HDP: concentration 0.5, top 10, words 0.1; 5 batches, at "
         f"most {LAPS} laps, "
-        f"{len(runs)} seeds. Loss is minus the bound of a word."
+        f"{len(runs)} seeds. Loss is minus the bound of a word. Seconds of peers are of another "
+        "machine; side by side: Topic models and peers."
     )
     best = max(
         (run["HDP, births, merges and deletes from 1"][0] for run in runs),

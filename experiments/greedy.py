@@ -13,7 +13,7 @@ import numpy as np
 from stickbreak.inference import LapRecord, MeanLog, Memoized, Result, Start, State, Trace
 from stickbreak.inference.plans import FixedBatches
 from stickbreak.moves.merge import MergeWatch, pair_scores
-from stickbreak.stats import Merge, Summary
+from stickbreak.stats import SERIAL, Merge, Summary
 
 from .fits import Fit, Setting
 
@@ -34,7 +34,7 @@ def fit_greedy(setting: Setting, start: Start, n_batches: int, n_laps: int, seed
                 np.stack(np.triu_indices(state.n_components, 1), axis=1),
             )
             new, warm = rule.visit(
-                model, state.counts, state.params, batch, None, [MergeWatch(pairs)], map
+                model, state.counts, state.params, batch, None, [MergeWatch(pairs)], SERIAL
             )
             accumulator.combine(state, batch, old, replace(new, sides={}), warm)
             if lap < n_laps - 1:

@@ -1,4 +1,4 @@
-"""Word alignment of French and English: draws, words one by one, a learned share of NULL."""
+"""Word alignment of French and English: draws, words one by one, shares of NULL, kinds of jumps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Word alignment of French and English: prior counts of words, and kinds of jumps."""
+"""Word alignment of French and English: prior counts of words."""
 
 from __future__ import annotations
 

@@ -25,11 +25,12 @@ EXPERIMENTS = (
     "toy_states", "mocap6", "cmu_mocap", "chromatin", "vowels",
     "earthquakes", "one_pass", "noisy_steps", "subchains", "surrogate",
     "state_counting", "absent_steps", "many_states", "learned_bases",
-    "search_chains", "recorded_segments",
-    "topic_bars", "ap_topics", "news_topics", "topic_starts",
+    "search_chains", "durations", "recorded_segments",
+    "topic_bars", "ap_topics", "news_topics", "topic_starts", "topic_peers",
     "joint_predictive", "part_of_speech", "text_prediction",
-    "swedish_links", "hansards",
-    "dependencies", "unlabelled_trees", "grammar_sizes",
+    "swedish_links", "hansards", "hansards_peers", "hansards_streams", "hansards_laps",
+    "hansards_priors", "hansards_others", "alignment_speed", "alignment_growth",
+    "dependencies", "unlabelled_trees", "grammar_sizes", "latent_annotations", "segmentation",
 )  # fmt: skip
 RESULTS = Path(__file__).parent / "RESULTS.md"
 

@@ -10,6 +10,7 @@ import zipfile
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -96,16 +97,29 @@ def read_dependencies(part: str) -> list[Sentence]:
 
 @dataclass(frozen=True)
 class Data:
-    """Sentences to tag, as words and as numbers of their tags; words (n, 1) that choose the prior,
-    None where the others lack them, and their sentences' lengths; legal tags of words, or None.
+    """Sentences to tag, as words and as numbers of their tags; those that choose the prior; legal
+    tags of words, or None; how many words there may be, None for those of the sentences to tag.
     """
 
-    words: list[list[str]]
+    words: Sequence[Any]
     truth: list[list[int]]
-    held: np.ndarray
-    lengths: list[int]
-    allowed: dict[str, list[int]] | None
+    held: Sequence[Any]
+    allowed: dict[Any, list[int]] | None
     n_tags: int
+    n_words: int | None = None
+
+    def with_numbers(self) -> Data:
+        """Words as numbers, those of the held-out sentences among them: a word that is in no
+        sentence to tag has its prior count in every state, and may have any tag.
+        """
+        names = dict.fromkeys(word for part in (self.words, self.held) for s in part for word in s)
+        number = {word: i for i, word in enumerate(names)}
+        words, held = (
+            [np.array([number[word] for word in sentence]) for sentence in part]
+            for part in (self.words, self.held)
+        )
+        legal = self.allowed and {number[word]: tags for word, tags in self.allowed.items()}
+        return Data(words, self.truth, held, legal, self.n_tags, len(number))
 
 
 def load(least: int | None, corpus: str = "treebank") -> Data:
@@ -129,12 +143,10 @@ def cut(pool: list[Sentence], used: list[Sentence], n_scored: int, least: int | 
     """The first sentences are tagged, the rest choose the prior."""
     tags = sorted({tag for sentence in pool for _, tag in sentence})
     scored, held = used[:n_scored], used[n_scored:]
-    known = {word for sentence in scored for word, _ in sentence}
     return Data(
         [[word for word, _ in sentence] for sentence in scored],
         [[tags.index(tag) for _, tag in sentence] for sentence in scored],
-        np.array([[w if w in known else None] for s in held for w, _ in s], dtype=object),
-        [len(sentence) for sentence in held],
+        [[word for word, _ in sentence] for sentence in held],
         None if least is None else make_dictionary(pool, scored, tags, least),
         len(tags),
     )

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,8 +22,13 @@ from .corpora import Split, completion, read_ap, read_news
 from .documents import read_bbc, read_kos
 from .frame import Experiment, Row, seeds, span
 
-PRIOR, SIZE, SWEEPS, ROUNDS = 0.1, 100, 500, 8
+PRIOR, SIZE, SWEEPS, ROUNDS, N_SEEDS = 0.1, 100, 500, 8, 3
 DBLP_STEP = 10  # every tenth paper: there are 54,595
+DEFAULT, SAMPLER = "LDA, VB after collapsed sweeps (default)", f"tomotopy, {SWEEPS} sweeps"
+OFTEN = (DEFAULT, "HDP", SAMPLER)
+WITH_SIZES = ("AP", "20 newsgroups")
+OTHER_SIZES = {20: (DEFAULT,), 50: (DEFAULT, SAMPLER), 200: (DEFAULT,)}
+FOUND = ""
 
 
 class Topics(NamedTuple):
@@ -93,7 +99,7 @@ def by_tomotopy(X: sparse.csr_array, K: int, seed: int) -> Topics:
 PEERS: dict[str, Callable[..., Topics]] = {
     "scikit-learn, 25 passes": by_sklearn,
     f"gensim, {ROUNDS} passes": by_gensim,
-    f"tomotopy, {SWEEPS} sweeps": by_tomotopy,
+    SAMPLER: by_tomotopy,
 }
 
 
@@ -102,7 +108,7 @@ def plan(size: int) -> dict[str, Any]:
     lda, hdp = sb.LatentDirichletAllocation, sb.HDPTopicModel
     sweeps = sb.CollapsedVB(max_iter=100, tol=0.0)
     return {
-        "LDA, VB after collapsed sweeps (default)": lda(size),
+        DEFAULT: lda(size),
         "LDA, VB from documents": lda(size, init="documents"),
         "LDA, 100 collapsed sweeps": lda(size, init="local", inference=sweeps),
         "LDA, stochastic VB": lda(size, inference=sb.StochasticVB(max_iter=ROUNDS)),
@@ -136,8 +142,8 @@ def fit(make: Callable[[int], Any], split: Split, n: int) -> str:
     return f"{loss}completion {span(score, 3)}, {span(seconds_, 1)} CPU s, {span(size)} topics"
 
 
-def rows_of(name: str, split: Split, size: int, n: int, only: str = "") -> list[Row]:
-    """One corpus: our fits, then the peers."""
+def rows_of(name: str, split: Split, size: int, n: int, only: Sequence[str] = ()) -> list[Row]:
+    """One corpus: our fits, then the peers; all, or those whose names begin so."""
     ours = {
         what: lambda seed, model=model: model.set_params(random_state=seed).fit(split.train)
         for what, model in plan(size).items()
@@ -145,26 +151,54 @@ def rows_of(name: str, split: Split, size: int, n: int, only: str = "") -> list[
     peers = {what: lambda seed, by=by: by(split.train, size, seed) for what, by in PEERS.items()}
     rows = []
     for what, make in (ours | peers).items():
-        if only in what:
-            row = Row(f"{name}, K={size}: {what}", fit(make, split, n))
+        if not only or what.startswith(tuple(only)):
+            title = name if what.startswith("HDP") else f"{name}, K={size}"
+            row = Row(f"{title}: {what}", fit(make, split, n))
             print(f"{row.what}: {row.ours}", flush=True)
             rows.append(row)
     return rows
 
 
+def parts() -> list[Callable[[], list[Row]]]:
+    """The rows of a run, a few at a time: every model with the common number of topics, and of two
+    corpora the defaults and the sampler with several seeds and other numbers.
+    """
+    corpora: dict[str, Callable[[], Split]] = {
+        "AP": read_ap,
+        "20 newsgroups": read_news,
+        "KOS": lambda: every_tenth(read_kos()),
+        "BBC": lambda: every_tenth(read_bbc()[0]),
+        "DBLP": lambda: every_tenth(read_bbc("dblp")[0][::DBLP_STEP]),
+    }
+    found: list[Callable[[], list[Row]]] = []
+    for name, read in corpora.items():
+        several = OFTEN if name in WITH_SIZES else ()
+        for what in [*plan(SIZE), *PEERS]:
+            n = N_SEEDS if what.startswith(several) and several else 1
+            found.append(partial(_rows, name, read, SIZE, n, what))
+        sizes = OTHER_SIZES if name in WITH_SIZES else {}
+        found += [
+            partial(_rows, name, read, size, N_SEEDS, what)
+            for size, names in sizes.items()
+            for what in names
+        ]
+    return found
+
+
+def _rows(name: str, read: Callable[[], Split], size: int, n: int, what: str) -> list[Row]:
+    return rows_of(name, read(), size, n, (what,))
+
+
+def describe(rows: list[Row]) -> Experiment:
+    setting = (
+        f"Prior counts {PRIOR} of documents and words for LDA; one seed, or {N_SEEDS} where two "
+        "figures are given; one thread; every tenth document held out (newsgroups: the by-date "
+        f"test part); DBLP: every {DBLP_STEP}th paper. Gibbs samplers give their last state, not "
+        "an average. CPU seconds are of whole fits from counts in memory."
+    )
+    return Experiment("Topic models and peers", setting, rows, FOUND)
+
+
 def run() -> Experiment:
     """Five corpora."""
-    corpora = {
-        "AP": read_ap(),
-        "20 newsgroups": read_news(),
-        "KOS": every_tenth(read_kos()),
-        "BBC": every_tenth(read_bbc()[0]),
-        "DBLP": every_tenth(read_bbc("dblp")[0][::DBLP_STEP]),
-    }
-    rows = [row for name, split in corpora.items() for row in rows_of(name, split, SIZE, 1)]
-    setting = (
-        f"Prior counts {PRIOR} of documents and words for LDA; one seed, one thread; every tenth "
-        f"document held out (newsgroups: the by-date test part); DBLP: every {DBLP_STEP}th paper. "
-        "Gibbs samplers give their last state, not an average."
-    )
-    return Experiment("Topic models and peers", setting, rows)
+    return describe([row for part in parts() for row in part()])

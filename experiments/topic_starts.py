@@ -29,7 +29,7 @@ def plan(size: int) -> dict[str, Any]:
     lda = sb.LatentDirichletAllocation
     return {
         "variational Bayes from documents": lda(size, init="documents"),
-        "60 collapsed sweeps, then variational Bayes": lda(size, init="collapsed"),
+        "120 collapsed sweeps, then variational Bayes": lda(size, init="collapsed"),
         f"{SWEEPS} collapsed sweeps alone": lda(size, init="local", inference=sweeps),
         "stochastic collapsed, 8 passes": lda(size, init="local", inference=steps),
     }
@@ -62,6 +62,7 @@ def run() -> Experiment:
     setting = (
         "Latent Dirichlet allocation with 50 topics, prior counts 0.1 (documents) and 0.1 (words); "
         f"AP {ap.train.shape[0]:,} documents, newsgroups {news.train.shape[0]:,} messages; five "
-        "seeds, one thread; smallest and largest figures."
+        "seeds, one thread; smallest and largest figures. Seconds of the sampler are of another "
+        "machine; side by side: Topic models and peers."
     )
     return Experiment("Starts of topic models", setting, rows)

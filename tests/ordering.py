@@ -47,6 +47,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "kernels/test_alignment.py",
         "models/test_alignment.py",
         "estimators/test_aligners.py",
+        "estimators/test_aligner_runs.py",
         "cli/test_bitexts.py",
         "plots/test_alignment_pictures.py",
     ),

@@ -15,7 +15,7 @@ pytest.importorskip("matplotlib", reason="the examples draw; pip install stickbr
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 PROMISES = {
-    "demo.py": ("demo.png", "loaded again, its score is the same"),
+    "demo.py": ({"demo.html", "demo.png"}, "loaded again, its score is the same"),
 }
 MAX_LINES = 80
 
@@ -51,10 +51,10 @@ def run_example(name: str, folder: Path) -> str:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", PROMISES)
 def test_example_runs_and_leaves_what_it_promises(name: str, tmp_path: Path) -> None:
-    picture, words = PROMISES[name]
+    files, words = PROMISES[name]
     printed = run_example(name, tmp_path)
     assert words in " ".join(printed.split())
-    assert [p.name for p in tmp_path.iterdir()] == [picture]
+    assert {p.name for p in tmp_path.iterdir()} == files
 
 
 def test_every_example_is_short_and_is_run() -> None:
@@ -65,6 +65,7 @@ def test_every_example_is_short_and_is_run() -> None:
 
 # ---- the gallery: run inside this process, so that each costs its fit and its drawing only -------
 
+PAGES = {"shared_pages": ("mixture", "chain", "topics", "comparison")}
 GALLERY = sorted((EXAMPLES / "gallery").glob("*.py"))
 BUILD = runpy.run_path(str(EXAMPLES.parent / "docs" / "build_gallery.py"))
 
@@ -83,7 +84,10 @@ def test_gallery_script_is_short_and_ends_in_a_picture(script: Path, tmp_path: P
     assert title
     assert len(words) > 80
     BUILD["run_script"](script, tmp_path)
-    assert [p.name for p in tmp_path.iterdir()] == [f"{script.stem}.png"]
+    found = {p.name: p.stat().st_size for p in tmp_path.iterdir()}
+    pages = PAGES.get(script.stem, ())
+    assert set(found) == {f"{script.stem}.png", *(f"{script.stem}-{name}.html" for name in pages)}
+    assert all(size <= 450_000 for name, size in found.items() if name.endswith(".html"))
     picture = image.imread(tmp_path / f"{script.stem}.png")
     assert np.ptp(picture[..., :3]) > 0.5  # not an empty sheet
     assert 10 <= len(script.read_text(encoding="utf-8").splitlines()) - first + 1 <= 40

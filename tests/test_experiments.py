@@ -123,7 +123,7 @@ def test_topic_models_and_peers_fill_one_table(monkeypatch: pytest.MonkeyPatch) 
 
     peers = {"scikit-learn": topic_peers.by_sklearn, "another": absent}
     monkeypatch.setattr(topic_peers, "PEERS", peers)
-    rows = topic_peers.rows_of("toy", split, 2, 1, only="")
+    rows = topic_peers.rows_of("toy", split, 2, 1)
     found = {row.what.split(": ")[1]: row.ours for row in rows}
     assert found["another"] == "not installed"
     assert found["LDA, VB after collapsed sweeps (default)"].startswith("loss ")

@@ -18,6 +18,7 @@ from benchmarks.anonymous import AnonymousPeak
 from experiments import (
     chromatin,
     cmu_mocap,
+    durations,
     earthquakes,
     mocap6,
     one_pass,
@@ -255,3 +256,22 @@ def test_a_lap_is_measured_in_a_process_of_its_own() -> None:
     found = chromatin.measure_lap(marks)
     assert 0 < found["before"] < found["peak"] < chromatin.MOST_MEGABYTES
     assert found["cpu"] > 0
+
+
+def test_drawn_segments_have_the_lengths_of_their_law() -> None:
+    """States of regular lengths by Poisson; all states of the data that are taken are there."""
+    drawn = durations.draw(3, 4000, 0, "poisson")
+    assert len(drawn.train) == 3
+    assert len(drawn.test) == durations.HELD_OUT
+    ends = np.flatnonzero(np.diff(drawn.states[0]))
+    lengths = np.diff(ends)
+    assert 10 < lengths.mean() < 32  # 1 + rates about 20
+    assert lengths.std() < 12
+    for data in durations.complete(2, 500, 2).values():
+        rows = np.bincount(np.concatenate(data.states[: -durations.HELD_OUT]), minlength=6)
+        assert rows.min() > durations.LEAST * rows.sum()
+
+
+def test_all_forms_of_durations_are_compared_from_tiny_data() -> None:
+    rows = durations.forms({60: 2})
+    assert [row.what.split(", ")[-1] for row in rows] == list(durations.FORMS)

@@ -38,8 +38,9 @@ def test_baselines_of_spans() -> None:
 def test_generated_sentences_are_short_and_begin_with_a_noun_phrase() -> None:
     rng = np.random.default_rng(0)
     found = [draw(rng) for _ in range(50)]
-    assert max(map(len, found)) <= LONGEST
-    assert min(map(len, found)) >= 2
+    assert max(len(s.words) for s in found) <= LONGEST
+    assert min(len(s.words) for s in found) >= 2
+    assert all(len(s.nodes) == 2 * len(s.words) - 1 for s in found)
 
 
 def test_differences_of_equal_parsers_are_nothing() -> None:

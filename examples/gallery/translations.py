@@ -16,8 +16,8 @@ pairs = [(english, german) for english, german, _ in made]
 model = sb.HMMAligner(random_state=0).fit(pairs)
 
 pair = (
-    "they have forgotten the small green book today",
-    "sie haben das kleine grüne Buch heute vergessen",
+    "they have forgotten the small book today",
+    "sie haben das kleine Buch heute vergessen",
 )
 ax = model.plot("alignment", pair)
 ax.figure.savefig("translations.png")

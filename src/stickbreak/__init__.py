@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         ConlluSentence,
         ConstituentTree,
         lag_rows,
+        open_shards,
         open_table,
         read_bitext,
         read_conllu,
@@ -35,7 +36,9 @@ if TYPE_CHECKING:
         ModelFileError,
         NoRoomError,
         NumericalError,
+        ShardError,
         StickbreakWarning,
+        WorkersLostError,
     )
     from .estimators import (
         DMV,
@@ -50,6 +53,7 @@ if TYPE_CHECKING:
         DPMixture,
         Durations,
         Forecast,
+        HDPMixture,
         HDPTopicModel,
         HMMAligner,
         LatentDirichletAllocation,
@@ -89,6 +93,7 @@ if TYPE_CHECKING:
         StochasticVB,
         SubchainVB,
     )
+    from .inference.remote import workers
     from .moves import Birth, Delete, Loosen, Merge
     from .priors import (
         FreeDurations,
@@ -104,17 +109,17 @@ logging.getLogger(__name__).addHandler(logging.NullHandler())
 
 _HOMES = {
     "data": (
-        "ConlluSentence", "ConstituentTree", "lag_rows", "open_table", "read_bitext",
+        "ConlluSentence", "ConstituentTree", "lag_rows", "open_shards", "open_table", "read_bitext",
         "read_conllu", "read_corpus", "read_gold", "read_links", "read_pieces", "read_trees",
         "symmetrize", "write_conllu", "write_trees",
     ),
     "errors": (
         "CheckpointError", "ConvergenceWarning", "DataWarning", "ModelFileError", "NoRoomError",
-        "NumericalError", "StickbreakWarning",
+        "NumericalError", "ShardError", "StickbreakWarning", "WorkersLostError",
     ),
     "estimators": (
         "DMV", "HDPHMM", "HDPHSMM", "HDPPCFG", "HMM", "HSMM", "IBM1", "PCFG", "Comparison",
-        "DPMixture", "Durations", "Forecast", "HDPTopicModel", "HMMAligner",
+        "DPMixture", "Durations", "Forecast", "HDPMixture", "HDPTopicModel", "HMMAligner",
         "LatentDirichletAllocation", "LatentPCFG", "Mixture", "OnlineFilter", "SegmentFilter",
         "Segments", "TemplateGrammar", "compare", "diagnose", "load", "resume",
     ),
@@ -127,6 +132,7 @@ _HOMES = {
         "EM", "BatchVB", "Callback", "CollapsedGibbs", "CollapsedVB", "Gibbs", "HardEM",
         "MemoizedVB", "StochasticCollapsedVB", "StochasticVB", "SubchainVB",
     ),
+    "inference.remote": ("workers",),
     "moves": ("Birth", "Delete", "Loosen", "Merge"),
     "priors": (
         "FreeDurations", "GammaPrior", "Geometric", "NegativeBinomial", "ShiftedPoisson",
@@ -188,6 +194,7 @@ __all__ = [
     "Gaussian",
     "Geometric",
     "Gibbs",
+    "HDPMixture",
     "HDPTopicModel",
     "HMMAligner",
     "HardEM",
@@ -208,6 +215,7 @@ __all__ = [
     "Report",
     "SegmentFilter",
     "Segments",
+    "ShardError",
     "ShiftedPoisson",
     "StickbreakWarning",
     "StochasticCollapsedVB",
@@ -215,12 +223,14 @@ __all__ = [
     "SubchainVB",
     "TableRoot",
     "TemplateGrammar",
+    "WorkersLostError",
     "ZeroMeanGaussian",
     "__version__",
     "compare",
     "diagnose",
     "lag_rows",
     "load",
+    "open_shards",
     "open_table",
     "read_bitext",
     "read_conllu",
@@ -231,6 +241,7 @@ __all__ = [
     "read_trees",
     "resume",
     "symmetrize",
+    "workers",
     "write_conllu",
     "write_trees",
 ]

@@ -15,7 +15,7 @@ import numpy as np
 
 from stickbreak.errors import DataWarning
 from stickbreak.extras import require_extra
-from stickbreak.report.comparing import Compared, Flow, Report, write_comparison
+from stickbreak.report.comparing import Compared, Flow, Report, partners_of, write_comparison
 
 __all__ = ["ComparedModel", "Comparison", "compare"]
 
@@ -26,6 +26,7 @@ TITLES = {
     "score": "held-out",
     "n_iter": "laps",
 }
+MOST_CHANGED = 50  # rows in the page of a comparison
 DIGITS = {"rows": 0, "bound": 2, "bound_per_row": 4, "score": 4, "seconds": 2}
 
 
@@ -177,7 +178,11 @@ def _write(line: ComparedModel, name: str) -> str:
 
 
 def compare(
-    models: Sequence[Any], X: Any = None, *, names: Sequence[str] | None = None
+    models: Sequence[Any],
+    X: Any = None,
+    *,
+    lengths: Any = None,
+    names: Sequence[str] | None = None,
 ) -> Comparison:
     """Put fitted models side by side: bounds, held-out scores, sizes, time.
 
@@ -189,6 +194,7 @@ def compare(
     ----------
     models : fitted estimators.
     X : held-out rows; each model's `score` of them becomes a column.
+    lengths : of sequences, if X are stacked rows of these.
     names : one for each model. Default: class and number of components.
 
     Returns
@@ -214,7 +220,10 @@ def compare(
             raise ValueError(f"models must be fitted estimators of stickbreak; got {model!r}")
         model._require_fitted()
     chosen = _default_names(models) if names is None else [str(name) for name in names]
-    lines = tuple(_measure(model, name, X) for model, name in zip(models, chosen, strict=True))
+    where = {} if lengths is None else {"lengths": lengths}
+    lines = tuple(
+        _measure(model, name, X, where) for model, name in zip(models, chosen, strict=True)
+    )
     of_both, of_bounds = _differences(models, lines)
     notes = (*of_both, *of_bounds)
     if notes:
@@ -224,29 +233,44 @@ def compare(
         "score": None if of_both else _place_of_best(lines, "score"),
     }
     found = {name: place for name, place in places.items() if place is not None}
-    flow = partial(_flow_between, models, chosen, X) if len(models) == 2 and X is not None else None
+    has_flow = len(models) == 2 and X is not None
+    flow = partial(_flow_between, models, chosen, X, where) if has_flow else None
     return Comparison(lines, notes, found, flow)
 
 
-def _flow_between(models: Sequence[Any], names: Sequence[str], X: Any) -> Flow | None:
+def _flow_between(
+    models: Sequence[Any], names: Sequence[str], X: Any, where: Mapping[str, Any]
+) -> Flow | None:
     """How the rows of X go from the components of one model to those of another.
 
     None for models whose rows have no components, such as grammars and aligners.
     """
     if not all(model._names_rows for model in models):
         return None
-    one, other = (np.concatenate([np.atleast_1d(p) for p in model.predict(X)]) for model in models)
+    one, other = (
+        np.concatenate([np.atleast_1d(p) for p in model.predict(X, **where)]) for model in models
+    )
     if len(one) != len(other):
         return None
     counts = np.zeros([model.n_components_ for model in models], dtype=np.int64)
     np.add.at(counts, (one, other), 1)
     first, second = (
-        np.concatenate([np.atleast_1d(p) for p in model.score_samples(X)]) for model in models
+        np.concatenate([np.atleast_1d(p) for p in model.score_samples(X, **where)])
+        for model in models
     )
-    gain = (second - first)[np.isfinite(second - first)]
-    error = float(gain.std() / math.sqrt(len(gain))) if len(gain) else math.nan
-    mean = float(gain.mean()) if len(gain) else math.nan
-    return Flow((names[0], names[1]), counts, mean, error)
+    gain = second - first if len(first) == len(second) == len(one) else np.full(len(one), math.nan)
+    known = gain[np.isfinite(gain)]
+    error = float(known.std() / math.sqrt(len(known))) if len(known) else math.nan
+    mean = float(known.mean()) if len(known) else math.nan
+    partners = partners_of(counts)
+    changed = np.flatnonzero(np.array([partners.get(int(k), -1) for k in range(len(counts))])[one]
+                             != other)  # fmt: skip
+    order = np.argsort(-np.nan_to_num(np.abs(gain[changed])), kind="stable")[:MOST_CHANGED]
+    moved = [
+        (int(i), int(one[i]), int(other[i]), float(gain[i]))
+        for i in (int(changed[place]) for place in order)
+    ]
+    return Flow((names[0], names[1]), counts, mean, error, moved, len(changed))
 
 
 def _place_of_best(lines: Sequence[ComparedModel], name: str) -> int | None:
@@ -268,7 +292,7 @@ def _default_names(models: Sequence[Any]) -> list[str]:
     ]
 
 
-def _measure(model: Any, name: str, X: Any) -> ComparedModel:
+def _measure(model: Any, name: str, X: Any, where: Mapping[str, Any]) -> ComparedModel:
     rows, bound = float(model.counts_.sum()), float(model.lower_bound_)
     return ComparedModel(
         name=name,
@@ -280,7 +304,7 @@ def _measure(model: Any, name: str, X: Any) -> ComparedModel:
         objective="" if math.isnan(bound) else model._require_fitted().rule.objective,
         bound=bound,
         bound_per_row=bound / rows if rows > 0 else math.nan,
-        score=math.nan if X is None else float(model.score(X)),
+        score=math.nan if X is None else float(model.score(X, **where)),
         n_iter=int(model.n_iter_),
         seconds=float(model.trace_.seconds[-1]) if len(model.trace_) else math.nan,
     )

@@ -17,7 +17,9 @@ __all__ = [
     "ModelFileError",
     "NoRoomError",
     "NumericalError",
+    "ShardError",
     "StickbreakWarning",
+    "WorkersLostError",
     "columns_named",
     "in_one_line",
     "quoted",
@@ -81,6 +83,21 @@ class CheckpointError(ValueError):
 
 class NoRoomError(OSError, ValueError):
     """Neither the temporary folder nor memory has room for what a fit must keep."""
+
+
+class ShardError(ValueError):
+    """A file of rows is missing, damaged, or not the one that was opened.
+
+    reader : name and number of the process that could not read it
+    """
+
+    def __init__(self, message: str, reader: tuple[str, int] | None = None) -> None:
+        super().__init__(message)
+        self.reader = reader
+
+
+class WorkersLostError(RuntimeError):
+    """The workers of a fit are gone for good; its checkpoint resumes on any others, or on none."""
 
 
 @contextmanager

@@ -36,8 +36,25 @@ __all__ = [
 Array = npt.NDArray[Any]
 Out = dict[str, Array]
 """Arrays by field name that a local step adds to in place."""
-Pool = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
-"""`map`, or an executor's: results come in the order of the jobs."""
+
+
+class Pool(Protocol):
+    """Where the jobs of lanes run: here, on threads, or on the workers of a cluster.
+
+    Nothing that a fit finds depends on it, down to the last bit.
+    """
+
+    @property
+    def here(self) -> Pool:
+        """A pool of this process: for jobs of a few rows, or that cannot travel."""
+
+    def map(self, call: Callable[[Any], Any], jobs: Iterable[Any], /) -> Iterable[Any]:
+        """call(job) of every job, in the order of the jobs."""
+
+    def total(
+        self, call: Callable[[Any], tuple[Summary, Fields | None]], jobs: Iterable[Any], /
+    ) -> tuple[Summary, list[Fields]]:
+        """The sum of the Summaries of all jobs, in one fixed order, and the values they keep."""
 
 
 class Counts(Protocol):

@@ -106,6 +106,17 @@ def test_fit_is_the_python_fit(name, folder, command):  # noqa: F811
         np.testing.assert_allclose(topic["probabilities"], np.sort(model.topic_word_[k])[::-1][:10])
 
 
+@pytest.mark.parametrize(
+    ("text", "value"), [("auto", "auto"), ("0.5,0.1,0.2", (0.5, 0.1, 0.2)), ("0.3", 0.3)]
+)
+def test_topics_may_have_prior_counts_of_their_own(text, value, folder, command):  # noqa: F811
+    asked = ("--words", "vocab.txt", "--concentration", text, *FIT, "--out", "m.stickbreak")
+    done = command("fit", "lda", "docs.ldac", *asked)
+    assert done.code == 0, done.err
+    found = sb.load("m.stickbreak")
+    assert found.lower_bound_ == python_fit("lda", concentration=value).lower_bound_
+
+
 @pytest.mark.parametrize("name", ["docword.txt", "docs.txt", "docs.ldac.gz"])
 def test_every_kind_of_file_gives_the_same_model(name, folder, command):  # noqa: F811
     words = [] if name == "docs.txt" else ["--words", "vocab.txt"]

@@ -46,16 +46,28 @@ def examples(page: str) -> list[list[str]]:
 def test_the_commands_are_these():
     assert {" ".join(words) for words in commands()} == {
         "fit mixture", "fit dp-mixture", "fit hmm", "fit hdp-hmm", "fit hsmm", "fit hdp-hsmm",
+        "fit hdp-mixture",
         "fit lda", "fit hdp-topics", "fit ibm1", "fit hmm-aligner",
         "fit dmv", "fit pcfg", "fit hdp-pcfg", "fit latent-pcfg",
-        "predict", "score", "show", "report",
+        "fit template-grammar",
+        "predict", "score", "show", "report", "compare",
         "resume", "warmup", "example",
     }  # fmt: skip
 
 
 # find the number of components or have kernels of their own, some ten seconds each; tests of the
 # same commands fit less
-LONG = ("hdp-topics", "hsmm", "hdp-hsmm", "ibm1", "hmm-aligner", "dmv", "pcfg", "hdp-pcfg")
+LONG = (
+    "hdp-mixture",
+    "hdp-topics",
+    "hsmm",
+    "hdp-hsmm",
+    "ibm1",
+    "hmm-aligner",
+    "dmv",
+    "pcfg",
+    "hdp-pcfg",
+)
 
 
 @pytest.mark.few(6)

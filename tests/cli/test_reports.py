@@ -77,3 +77,62 @@ def test_show_tells_checks(command, model):  # noqa: F811
     found = json.loads(command("show", "m.stickbreak", "--checks", "--json").out)
     assert found["checks"][0]["level"] == "fine"
     assert "checks" not in json.loads(command("show", "m.stickbreak", "--json").out)
+
+
+# ---- two models --------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def other(model, tmp_path):
+    fitted = sb.Mixture(1, random_state=0).fit(X)
+    fitted.save(tmp_path / "one.stickbreak")
+    return fitted
+
+
+def test_two_models_are_compared_and_the_page_is_that_of_python(command, model, other, tmp_path):  # noqa: F811
+    done = command("compare", "m.stickbreak", "one.stickbreak", "x.csv", "--html", "both.html")
+    assert (done.code, done.err) == (0, "")
+    assert "held-out" in done.out
+    page = (tmp_path / "both.html").read_text(encoding="utf-8")
+    assert page == sb.compare([model, other], X, names=["m", "one"]).report().html
+    assert "1 of one is" not in page
+    assert "0 of one joins 0, 1 of m" in page
+    assert str(tmp_path) not in page
+
+
+def test_table_alone_and_as_json(command, model, other, tmp_path):  # noqa: F811
+    assert "held-out" not in command("compare", "m.stickbreak", "one.stickbreak").out
+    found = json.loads(command("compare", "m.stickbreak", "one.stickbreak", "--json").out)
+    assert found["models"] == ["m", "one"]
+    assert not list(tmp_path.glob("*.html"))
+
+
+def test_comparison_is_refused_in_a_sentence(command, model, other, tmp_path):  # noqa: F811
+    (tmp_path / "old.html").write_text("old")
+    done = command("compare", "m.stickbreak", "one.stickbreak", "x.csv", "--html", "old.html")
+    assert done.code == 2
+    assert "exists; give another name, or --force" in done.err
+    assert command("compare", "m.stickbreak", "one.stickbreak", "--force").code == 2
+    wide = sb.Mixture(1, random_state=0).fit(X.repeat(2, axis=1))
+    wide.save(tmp_path / "wide.stickbreak")
+    done = command("compare", "m.stickbreak", "wide.stickbreak", "x.csv", "--html", "new.html")
+    assert done.code == 2
+    assert done.err.count("\n") == 1
+    assert not (tmp_path / "new.html").exists()
+
+
+def test_sequences_are_compared(command, tmp_path):  # noqa: F811
+    import numpy as np
+
+    rng = np.random.default_rng(0)
+    path = np.tile(np.repeat([0.0, 8.0], 20), 4)
+    rows = np.column_stack([np.repeat([0, 1, 2], 160), np.tile(path, 3) + rng.normal(size=480)])
+    np.savetxt(tmp_path / "s.csv", rows, delimiter=",", header="who,x", comments="")
+    for name, n in (("two", 2), ("one", 1)):
+        made = command("fit", "hmm", "s.csv", "--n-components", n, "--seed", 0,
+                       "--sequence-id", "who", "--out", f"{name}.stickbreak")  # fmt: skip
+        assert made.code == 0, made.err
+    done = command("compare", "two.stickbreak", "one.stickbreak", "s.csv", "--sequence-id", "who",
+                   "--html", "both.html")  # fmt: skip
+    assert done.code == 0, done.err
+    assert "joins" in (tmp_path / "both.html").read_text(encoding="utf-8")

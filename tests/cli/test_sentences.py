@@ -64,6 +64,27 @@ def test_a_treebank_teaches_a_parser(tmp_path, command):  # noqa: F811
     assert "reads whole trees" in refused.err
 
 
+def test_strings_are_cut_as_in_python(tmp_path, command):  # noqa: F811
+    strings = ["thedogsees", "thecat", "adog", "thecatsees", "acatsees", "thedog"] * 5
+    (tmp_path / "s.txt").write_text("\n".join(["the dog sees", *strings[1:]]) + "\n")
+    fit = ("fit", "template-grammar", "s.txt", "--seed", 0, "--concentration", 1, "--out", "m")
+    assert command(*fit).code == 0
+    model = sb.TemplateGrammar(concentration=1.0, random_state=0, inference="collapsed")
+    wanted = model.fit(strings).predict(strings)
+    assert command("predict", "m", "s.txt", "--out", "w.txt").code == 0
+    assert (tmp_path / "w.txt").read_text().splitlines() == [" ".join(own) for own in wanted]
+    found = json.loads(command("predict", "m", "s.txt", "--json").out)
+    assert [part["text"] for part in found["segments"][0]] == wanted[0]
+    assert found["segments"][0][0]["name"] == "Word"
+    score = command("score", "m", "s.txt").out
+    assert score.endswith("nats per letter\n")
+    assert float(score.split()[0]) == pytest.approx(model.score(strings))
+    assert "Word -> " in command("show", "m").out
+    refused = command("fit", "template-grammar", "s.txt", "--templates", "A ||")
+    assert refused.code == 2
+    assert len(refused.err.splitlines()) == 1
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

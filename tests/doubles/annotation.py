@@ -16,22 +16,23 @@ from typing import Any
 import numpy as np
 
 from stickbreak.data import Batch
+from stickbreak.priors import ROWS, BasePrior
 from stickbreak.protocols import Local
-from stickbreak.stats import Field, Fields
+from stickbreak.stats import Field, Fields, Summary
 from stickbreak.structures import BaseStructure, row_evidence
 
 from .chain import to_linear
-from .tree import GrammarRows
 
 Array = np.ndarray
 
 
 @dataclass(frozen=True)
-class AnnotationRows(GrammarRows):
+class AnnotationRows(BasePrior):
     """Dirichlet rows: root (K,), tag (L, K) of the label above a word given its subtype,
     binary_rule (L, K, K, K) of both children's subtypes given label and subtype.
     """
 
+    concentration: float = 0.5
     n_labels: int = 2
 
     def fields(self, axis: str) -> dict[str, Field]:
@@ -57,6 +58,27 @@ class AnnotationRows(GrammarRows):
 
     def _shaped(self, name: str, rows: Array, shape: tuple[int, ...]) -> Array:
         return rows.T if name == "tag" else rows.reshape(shape)
+
+    def potentials(self, counts: Any, params: Fields, rule: Any) -> dict[str, Any]:
+        return self._shape(counts, rule.pick(ROWS))
+
+    def bound(self, total: Summary, params: Fields) -> float:
+        return float(sum(ROWS.log_rise(c, p).sum() for _, c, p in self._rows(total)))
+
+    def log_mode(self, total: Summary, params: Fields) -> float:
+        return float(sum(((c + p) * ROWS.mode(c, p)).sum() for _, c, p in self._rows(total)))
+
+    def mean(self, counts: Any, params: Fields) -> Array:
+        """Shares of words: how often each subtype is above one."""
+        emits = self.sizes(counts) + self.concentration
+        return emits / emits.sum()
+
+    def predictive(self, counts: Any, params: Fields) -> dict[str, Any]:
+        return self._shape(counts, ROWS.log_mean)
+
+    def _shape(self, counts: Any, log_of: Any) -> dict[str, Any]:
+        """Log tables in the shape of their counts."""
+        return {n: self._shaped(n, log_of(c, p), counts[n].shape) for n, c, p in self._rows(counts)}
 
     def sizes(self, counts: Any) -> Array:
         return counts["tag"].sum(0)

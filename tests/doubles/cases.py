@@ -17,9 +17,9 @@ from docs.skeletons.prior import FlatShares
 from docs.skeletons.structure import Alone
 from stickbreak.data import Companion, Sequences, Table, measure
 from stickbreak.families import Categorical, Gaussian
-from stickbreak.models import Model
+from stickbreak.models import Model, finite_grammar
 
-from . import alignment, annotation, chain, document, tree
+from . import alignment, annotation, chain, document
 from .data import Ragged
 
 Array = np.ndarray
@@ -161,7 +161,7 @@ def _cases() -> dict[str, Case]:
         # Not "symbol": that is the name of the axis over a vocabulary, which `restrict` and compact
         # batches cut.
         "tree": Case(
-            Model(tree.Tree(), categories, tree.GrammarRows(), "category"),
+            finite_grammar(categories, concentration=0.5),
             Ragged(words, word_offsets),
             3,
         ),

@@ -84,6 +84,16 @@ def test_a_trained_aligner_is_used_on_new_text_with_unknown_words(fitted):
     assert {(0, 0), (1, 1), (2, 4), (3, 2)} <= set(fitted.align(unknown)[0])
 
 
+def test_unknown_words_have_the_mass_of_the_prior_and_may_go_to_null():
+    model = sb.IBM1(directions="forward").fit(PAIRS[:40])
+    found = model.predict_proba([("house cat", "Zebra")])[0][0]
+    house = model.source_words_.tolist().index("house")
+    # NULL, a known word and an unknown one: prior counts over totals
+    totals = np.array([*model._fitted.counts["total"][[0, house]], 0.0])
+    weights = np.array([0.05, 0.475, 0.475]) / (totals + 0.003 * (len(model.target_words_) + 1))
+    np.testing.assert_allclose(found, weights / weights.sum(), rtol=1e-9)
+
+
 def test_pairs_that_are_left_out_keep_their_place(fitted):
     pairs = [PAIRS[0], ("", "das"), PAIRS[1]]
     with pytest.warns(DataWarning, match="pair 1"):

@@ -17,7 +17,7 @@ from stickbreak.families.names import make_family
 from stickbreak.inference import ExcludeOwn, count_own
 from stickbreak.initialize import from_local
 from stickbreak.models import dp_mixture, finite_mixture, hdp_topics, lda
-from stickbreak.stats import Fields
+from stickbreak.stats import SERIAL, Fields
 
 RNG = np.random.default_rng(0)
 ROWS = RNG.normal(size=(20, 2))
@@ -172,7 +172,7 @@ def settled(model, data, seed: int = 1) -> tuple[Any, Fields]:
     start = from_local(model, data, 2, np.random.default_rng(seed))
     counts, own, rule = start.seed, start.warm, ExcludeOwn()
     for _ in range(300):
-        counts, own = rule.visit(model, counts, start.params, data.whole(), own, (), map)
+        counts, own = rule.visit(model, counts, start.params, data.whole(), own, (), SERIAL)
     return start.params, own
 
 
@@ -183,11 +183,11 @@ def assert_same_when_repeated(model, data, repeated, at) -> None:
     params, own = settled(model, data)
     every = Fields(own.layout, {"shares": np.array(own["shares"][at])})
     assert np.ptp(np.asarray(every["shares"]), axis=0).max() > 0.1  # not all alike
-    weighted = count_own(model, params, data.whole(), own, map)
-    counts = count_own(model, params, repeated.whole(), every, map)
+    weighted = count_own(model, params, data.whole(), own, SERIAL)
+    counts = count_own(model, params, repeated.whole(), every, SERIAL)
     bounds = [model.bound(found, params) for found in (weighted, counts)]
     assert bounds[0] == pytest.approx(bounds[1], rel=1e-9)
-    _, after = ExcludeOwn().visit(model, counts, params, repeated.whole(), every, (), map)
+    _, after = ExcludeOwn().visit(model, counts, params, repeated.whole(), every, (), SERIAL)
     # float32 shares, each swept after those before it have changed by as much
     np.testing.assert_allclose(after["shares"], every["shares"], atol=2e-6)
 

@@ -162,6 +162,7 @@ def test_bad_sentences_and_heads_are_refused(X: Any, given: Any, message: str) -
         ([[(0, 9)]], r"bracket \(0, 9\)"),
         ([[(0, 2), (1, 3)]], "cross each other"),
         ([parse_brackets("(S (A a) (B b))")[0]], "2 words; it has 3"),
+        ([parse_brackets("(S (A a) (B x) (C c))")[0]], "'a b c', but its tree has the words 'a x"),
         ([], "list with an entry for each of 1"),
     ],
 )

@@ -71,6 +71,16 @@ def test_rows_that_are_explained_are_not_fitted_alone(monkeypatch):
     assert model.counts_.sum() == pytest.approx(2 * 3 * 40)
 
 
+def test_a_state_that_takes_all_rows_of_a_known_one_is_born():
+    """Nothing in these rows is odd but where they are."""
+    model = stream(sb.HDPHMM(random_state=0), pieces_of(2, (0, 2), (0, 2)))
+    assert model.n_effective_ == 2
+    model.partial_fit(pieces_of(3, (2, 1))[0])
+    assert model.n_effective_ == 3
+    near = np.linalg.norm(model.means_[:, None] - MEANS, axis=2).min(1)
+    assert (near < 0.5).sum() == 3
+
+
 @pytest.mark.slow
 def test_two_workers_give_the_same_bits():
     one, two = (stream(sb.HDPHMM(3, random_state=0, n_jobs=n), LATE) for n in (1, 2))

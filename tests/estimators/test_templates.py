@@ -83,7 +83,7 @@ def test_numbers_are_letters_too() -> None:
         ({"max_segment": 0}, ["ab"], "max_segment"),
         ({}, "ab", "X is one string"),
         ({}, ["ab", ""], "sentence 1 is empty"),
-        ({"templates": "A", "max_segment": 2}, ["ab", "abc"], "sentence 1"),
+        ({"templates": "A", "max_segment": 2}, ["abc"], "sentence 0"),
     ],
 )
 def test_bad_input_is_named(settings: dict[str, Any], X: Any, match: str) -> None:
@@ -100,3 +100,21 @@ def test_scores_of_segments() -> None:
         sb.metrics.segment_scores([["ab"]], [["a"]])
     with pytest.raises(ValueError, match="1 true strings and 0"):
         sb.metrics.segment_scores([["ab"]], [])
+
+
+def test_strings_that_no_template_covers_are_left_out_of_a_fit() -> None:
+    strings, weight = ["ab", "abcabc", "aba", "bb"], np.array([1, 2, 3, 5])
+    model = sb.TemplateGrammar("V M | V", max_segment=2, random_state=0, max_iter=3)
+    with pytest.warns(sb.DataWarning, match=r"no template covers 1 string\(s\) \(1\)"):
+        model.fit(strings, sample_weight=weight)
+    other = sb.TemplateGrammar("V M | V", max_segment=2, random_state=0, max_iter=3)
+    other.fit(["ab", "aba", "bb"], sample_weight=[1, 3, 5])
+    assert model.lower_bound_ == other.lower_bound_
+    assert len(model.labels_) == 3
+    with pytest.raises(ValueError, match="sentence 1 is zero: no tree covers it"):
+        model.predict(["ab", "abcabc"])
+    with pytest.raises(ValueError, match="sentence 0"):
+        model.fit(["abcabc"])
+    repeated = sb.TemplateGrammar("P+ V", max_segment=2, random_state=0, max_iter=3)
+    with pytest.warns(sb.DataWarning, match="no template covers 1"):
+        repeated.fit(["a", "abcabc", "aba"])

@@ -442,11 +442,12 @@ EXPECTED = {
 
 
 @pytest.mark.slow  # `test_sklearn.py` does it for mixtures in every run
-@pytest.mark.parametrize("name", [pytest.param("lda", marks=pytest.mark.slow), "hdp"])
-def test_check_estimator_passes(name):
+@pytest.mark.parametrize("inference", [sb.MemoizedVB(max_iter=5), "collapsed"])
+@pytest.mark.parametrize("name", ["lda", "hdp"])
+def test_check_estimator_passes(name, inference):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model = MODELS[name](2, inference=sb.MemoizedVB(max_iter=5))  # fits are many, and small
+        model = MODELS[name](2, inference=inference)  # fits are many, and small
         found = check_estimator(model, expected_failed_checks=EXPECTED, on_skip=None, on_fail=None)
     status = Counter(result["status"] for result in found)
     assert status["failed"] == 0, [

@@ -15,6 +15,7 @@ from stickbreak.families.shared_symbols import SharedCategorical
 from stickbreak.inference import ExcludeOwn
 from stickbreak.initialize import from_local
 from stickbreak.models import hdp_hmm
+from stickbreak.stats import SERIAL
 
 K, V = 3, 4
 BASE = np.array([0.4, 0.3, 0.1, 0.05])  # the rest is nobody's
@@ -82,7 +83,7 @@ def test_sweeps_score_symbols_by_the_base_and_count_what_they_lack():
     model = replace(hdp_hmm(sb.Categorical(0.5, (V,)), root="tables", learns=True), family=FAMILY)
     start, rule = from_local(model, data, K, rng), ExcludeOwn()
     assert "log_absent_symbol" in start.seed
-    swept, own = rule.visit(model, start.seed, start.params, data.whole(), None, (), map)
+    swept, own = rule.visit(model, start.seed, start.params, data.whole(), None, (), SERIAL)
     found, _ = model.local_step(rule.potentials(model, start.seed, start.params), data.whole())
     for name in ("emission", "transition", "log_absent_symbol"):
         np.testing.assert_allclose(swept[name], found[name], rtol=2e-5, atol=1e-6)  # float32

@@ -18,7 +18,8 @@ import subprocess
 import sys
 import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -45,19 +46,33 @@ def words() -> np.ndarray:
     )
 
 
+def sentences() -> list[list[str]]:
+    rng = np.random.default_rng(7)
+    return [[f"w{w}" for w in rng.integers(0, 12, rng.integers(2, 9))] for _ in range(120)]
+
+
 SEQUENCES = {"lengths": [40] * 50}
-CLASSES: dict[str, tuple[type, int, Mapping[str, Any]]] = {
-    "mixture": (sb.Mixture, 30, {}),
-    "hmm": (sb.HMM, 30, SEQUENCES),
-    "hdp-hmm": (sb.HDPHMM, 30, SEQUENCES),
-    "topics": (sb.LatentDirichletAllocation, 40, {}),
+Make = Callable[..., Any]
+CLASSES: dict[str, tuple[Make, Callable[[], Any], Mapping[str, Any]]] = {
+    "mixture": (partial(sb.Mixture, 30), rows, {}),
+    "hmm": (partial(sb.HMM, 30), rows, SEQUENCES),
+    "hdp-hmm": (partial(sb.HDPHMM, 30), rows, SEQUENCES),
+    "hsmm": (partial(sb.HSMM, 8, max_duration=10), rows, SEQUENCES),
+    "topics": (partial(sb.LatentDirichletAllocation, 40), words, {}),
+    "pcfg": (partial(sb.PCFG, 6), sentences, {}),
+    "dmv": (sb.DMV, sentences, {}),
 }
-NAMES = [f"{engine}-{name}" for engine in ("batch", "memoized") for name in CLASSES]
+ENGINES: dict[str, Make] = {
+    "batch": sb.BatchVB,
+    "memoized": partial(sb.MemoizedVB, n_batches=10, memory_limit=0),
+    "collapsed": partial(sb.CollapsedVB, n_batches=5, memory_limit=0),
+}
+NAMES = [f"{engine}-{name}" for engine in ENGINES for name in CLASSES]
 
 
-def data_of(name: str) -> tuple[np.ndarray, Mapping[str, Any]]:
-    kind = name.split("-", 1)[1]
-    return (words() if kind == "topics" else rows()), CLASSES[kind][2]
+def data_of(name: str) -> tuple[Any, Mapping[str, Any]]:
+    _, make, given = CLASSES[name.split("-", 1)[1]]
+    return make(), given
 
 
 def fit(name: str, checkpoint: Path | None, *callbacks: sb.Callback) -> Any:
@@ -66,14 +81,9 @@ def fit(name: str, checkpoint: Path | None, *callbacks: sb.Callback) -> Any:
         "max_iter": LAPS, "tol": 0.0, "checkpoint": checkpoint, "checkpoint_every": 0.0,
         "callbacks": callbacks,
     }  # fmt: skip
-    inference = (
-        sb.MemoizedVB(n_batches=10, memory_limit=0, **common)
-        if engine == "memoized"
-        else sb.BatchVB(**common)
-    )
-    make, size, given = CLASSES[kind]
-    model = make(size, inference=inference, n_jobs=2, random_state=5)
-    return model.fit(data_of(name)[0], **given)
+    X, given = data_of(name)
+    model = CLASSES[kind][0](inference=ENGINES[engine](**common), n_jobs=2, random_state=5)
+    return model.fit(X, **given)
 
 
 def bits_of(model: Any, folder: Path) -> str:

@@ -16,6 +16,7 @@ from stickbreak.families import Categorical
 from stickbreak.inference import CollapsedVB, ExcludeOwn, count_own, run
 from stickbreak.initialize import from_collapsed, from_local, from_plusplus
 from stickbreak.models import dp_mixture, finite_hmm, finite_mixture, hdp_topics, lda
+from stickbreak.stats import SERIAL
 
 V, K = 7, 3
 
@@ -86,7 +87,7 @@ def test_a_sweep_equals_the_plain_loop(kind, weights):
     pseudo = model.prior.pseudo(start.params, K)
     expected = plain_sweep(data, shares, *pseudo, 0.4)
     found, own = ExcludeOwn().visit(
-        model, start.seed, start.params, data.whole(), start.warm, (), map
+        model, start.seed, start.params, data.whole(), start.warm, (), SERIAL
     )
     # shares are kept in float32
     np.testing.assert_allclose(own["shares"], shares, atol=2e-6)
@@ -103,11 +104,11 @@ def test_counts_changed_in_place_are_those_of_the_shares(n):
     model = lda(Categorical(0.4, n_symbols=(V,)), 0.3)
     start = from_local(model, data, n, np.random.default_rng(0))
     args = model, start.seed, start.params, data.whole()
-    swept, own = ExcludeOwn().visit(*args, start.warm, (), map)
+    swept, own = ExcludeOwn().visit(*args, start.warm, (), SERIAL)
     more = replace(start.seed, n_units=start.seed.n_units + 1.0)  # as if others had counts
-    other, same = ExcludeOwn().visit(model, more, *args[2:], start.warm, (), map)
+    other, same = ExcludeOwn().visit(model, more, *args[2:], start.warm, (), SERIAL)
     np.testing.assert_array_equal(own["shares"], same["shares"])
-    counted = count_own(model, start.params, data.whole(), own, map)
+    counted = count_own(model, start.params, data.whole(), own, SERIAL)
     for name in ("emission", "emission_total", "share", "log_share"):
         # differences of counts up to a hundred are rounded to 1e-14
         np.testing.assert_allclose(swept[name], counted[name], atol=1e-12)
@@ -123,8 +124,8 @@ def test_words_whose_weights_underflow_in_floats_are_weighed_in_doubles():
     legal = np.array([[0.0, 1.0, 1.0]])
     start = from_local(model, data, K, np.random.default_rng(0), legal=legal)
     start.warm["shares"][:] = [1.0, 0.0, 0.0]
-    seed = count_own(model, start.params, data.whole(), start.warm, map)
-    found, own = ExcludeOwn().visit(model, seed, start.params, data.whole(), start.warm, (), map)
+    seed = count_own(model, start.params, data.whole(), start.warm, SERIAL)
+    found, own = ExcludeOwn().visit(model, seed, start.params, data.whole(), start.warm, (), SERIAL)
     assert np.isfinite(found.log_z)
     np.testing.assert_allclose(own["shares"].sum(1), 1.0, rtol=1e-6)
     np.testing.assert_allclose(own["shares"][0], [0.0, 0.5, 0.5])  # both are empty
@@ -136,9 +137,9 @@ def test_a_start_may_give_up_its_shares():
     model, start = begun("lda", data)
     args = model, start.seed, start.params, data.whole()
     before = np.array(start.warm["shares"])
-    _, own = ExcludeOwn().visit(*args, start.warm, (), map)
+    _, own = ExcludeOwn().visit(*args, start.warm, (), SERIAL)
     np.testing.assert_array_equal(start.warm["shares"], before)
-    _, given = ExcludeOwn(keeps_last=False).visit(*args, start.warm, (), map)
+    _, given = ExcludeOwn(keeps_last=False).visit(*args, start.warm, (), SERIAL)
     assert given["shares"] is start.warm["shares"]
     np.testing.assert_array_equal(given["shares"], own["shares"])
 
@@ -183,7 +184,7 @@ def test_counts_stay_those_of_the_own_shares(n_batches):
     model, start = begun("hdp", data)
     result = run(model, CollapsedVB(max_iter=5, tol=0.0, n_batches=n_batches), data, start)
     own = result.warm()
-    again = count_own(model, result.params, data.whole(), own, map)
+    again = count_own(model, result.params, data.whole(), own, SERIAL)
     np.testing.assert_allclose(again["emission"], result.counts["emission"], rtol=1e-9, atol=1e-9)
     assert np.isfinite(result.bound)
     assert all(np.isfinite([lap.bound, lap.log_z]).all() for lap in result.trace)
@@ -229,7 +230,7 @@ def test_batches_of_rows_are_left_out_in_turn(kind, name):
         for batch in batches:
             seen = sum(old.values(), start=counts.empty()) if len(old) == 4 else start.seed
             others = seen - old[batch.id] if len(old) == 4 else seen
-            old[batch.id] = rule.visit(model, others, start.params, batch, None, (), map)[0]
+            old[batch.id] = rule.visit(model, others, start.params, batch, None, (), SERIAL)[0]
         total = sum(old.values(), start=counts.empty())
         order = model.order(total)
         if order is not None:

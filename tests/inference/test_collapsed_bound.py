@@ -29,6 +29,7 @@ from stickbreak.families import Categorical
 from stickbreak.inference import CollapsedVB, ExcludeOwn, run
 from stickbreak.initialize import from_local, from_plusplus
 from stickbreak.models import dp_mixture, finite_hmm, finite_mixture, hdp_hmm, hdp_topics, lda
+from stickbreak.stats import SERIAL
 from tests.table_cases import BASE, WORDS, log_evidence
 
 K = 2
@@ -136,7 +137,7 @@ def test_mixtures_batch_by_batch(name, prior):
         for batch in table.batches(3):
             seen = sum(counted.values(), start.seed.empty()) if len(counted) == 3 else start.seed
             others = rule.others(model, seen, counted.get(batch.id))
-            counted[batch.id] = rule.visit(model, others, start.params, batch, None, (), map)[0]
+            counted[batch.id] = rule.visit(model, others, start.params, batch, None, (), SERIAL)[0]
             potentials = rule.potentials(model, others, start.params)
             begin, end = end, end + batch.n_rows
             q[begin:end] = model.shares(potentials, batch)

@@ -38,7 +38,7 @@ from stickbreak.inference import (
 )
 from stickbreak.initialize import from_blocks, from_local
 from stickbreak.kernels.compile import cache_folder
-from stickbreak.stats import Merge, Permute
+from stickbreak.stats import SERIAL, Merge, Permute
 from stickbreak.structures.own_shares import random_shares
 
 CASES = [
@@ -68,7 +68,7 @@ def test_a_sweep_equals_the_plain_loop(kind, case, block):
     counts, params = start.seed, start.params
     for _ in range(2):
         expected, log_z, bound = plain_sweep(model, rule, counts, params, data, mine, block)
-        counts, own = rule.visit(model, counts, params, data.whole(), own, (), map)
+        counts, own = rule.visit(model, counts, params, data.whole(), own, (), SERIAL)
         for name in counts:
             np.testing.assert_allclose(counts[name], expected[name], atol=1e-9, err_msg=name)
         for name in own:
@@ -91,13 +91,13 @@ def test_a_sweep_of_tokens_equals_the_plain_loop(kind, case, kept):
     rule, batch = ExcludeOwn("token"), data.whole()
     own = keep(model.structure.own_of(batch, start.warm, model.axis, "token"))
     own["rows"][...] /= np.maximum(own["rows"].sum(1, keepdims=True), 0.5)  # float32 before
-    counts, q = rule.count(model, start.params, batch, own, map), own["rows"].astype(float)
+    counts, q = rule.count(model, start.params, batch, own, SERIAL), own["rows"].astype(float)
     for _ in range(2):
         expected = plain_tokens(model.prior.pseudo(start.params, K), data, q, legal, 0.4)
-        counts, own = rule.visit(model, counts, start.params, batch, own, (), map)
+        counts, own = rule.visit(model, counts, start.params, batch, own, (), SERIAL)
         np.testing.assert_allclose(own["rows"], q, atol=atol)
         assert counts.log_z == pytest.approx(expected, abs=atol)
-        again = rule.count(model, start.params, batch, own, map)
+        again = rule.count(model, start.params, batch, own, SERIAL)
         for name in counts:
             np.testing.assert_allclose(counts[name], again[name], atol=atol, err_msg=name)
         assert counts.local_bound == pytest.approx(again.local_bound, abs=atol)
@@ -116,12 +116,12 @@ def test_a_sweep_of_blocks_equals_the_enumeration_of_their_paths(kind, guards, l
     rule = ExcludeOwn("subsequence", subchain_length=length, guards=guards)
     batch = rule.units(data.whole())
     own = keep(model.structure.own_of(batch, start.warm, model.axis, "subsequence"))
-    counts = rule.count(model, start.params, batch, own, map)
+    counts = rule.count(model, start.params, batch, own, SERIAL)
     q, pairs = own["rows"].astype(float), own["pairs"].astype(float)
     prior = model.prior.pseudo(start.params, K)
     for _ in range(2):
         plain_blocks(prior, data, q, pairs, length, guards, 0.4)
-        counts, own = rule.visit(model, counts, start.params, batch, own, (), map)
+        counts, own = rule.visit(model, counts, start.params, batch, own, (), SERIAL)
         np.testing.assert_allclose(own["rows"], q, atol=atol)
         np.testing.assert_allclose(own["pairs"], pairs, atol=atol)
         n = counts["start"].sum() + counts["transition"].sum()
@@ -139,7 +139,7 @@ def test_blocks_of_whole_sequences_are_sequences(guards, kept):
     for rule in (ExcludeOwn(), blocks):
         batch, own, counts = rule.units(data.whole()), keep(start.warm), start.seed
         for _ in range(2):
-            counts, own = rule.visit(model, counts, start.params, batch, own, (), map)
+            counts, own = rule.visit(model, counts, start.params, batch, own, (), SERIAL)
         found.append((counts, own))
     for name in found[0][0]:
         np.testing.assert_allclose(found[1][0][name], found[0][0][name], atol=atol)
@@ -239,7 +239,7 @@ def test_counts_stay_those_of_the_own_counts(n_batches):
     data, model = words(30, gaps=True), MODELS["hdp"]()
     start = from_local(model, data, K, np.random.default_rng(1))
     result = run(model, CollapsedVB(max_iter=6, tol=0.0, n_batches=n_batches), data, start)
-    again = count_own(model, result.params, data.whole(), result.warm(), map)
+    again = count_own(model, result.params, data.whole(), result.warm(), SERIAL)
     for name in again:
         np.testing.assert_allclose(again[name], result.counts[name], rtol=1e-9, atol=1e-9)
     assert all(np.isfinite([lap.bound, lap.log_z]).all() for lap in result.trace)
@@ -252,7 +252,7 @@ def test_fits_from_counts_alone_take_up_own_counts_in_the_second_lap(granularity
     engine = CollapsedVB(max_iter=10, tol=0.0, granularity=granularity, subchain_length=2)
     result = run(model, engine, data, start)
     again = engine.rule().count(
-        model, result.params, engine.rule().units(data.whole()), result.warm(), map
+        model, result.params, engine.rule().units(data.whole()), result.warm(), SERIAL
     )
     np.testing.assert_allclose(again["transition"], result.counts["transition"], atol=1e-9)
     assert result.counts["emission"].sum() == pytest.approx(data.n_rows, rel=1e-6)
@@ -320,7 +320,7 @@ def test_own_counts_follow_the_edits():
     state.edit(Permute("component", (2, 0, 1)))
     for batch in batches:
         visit = state.recall(batch)
-        found = count_own(model, state.params, batch, visit.warm, map)
+        found = count_own(model, state.params, batch, visit.warm, SERIAL)
         np.testing.assert_allclose(found["transition"], visit.summary["transition"], atol=1e-5)
         np.testing.assert_allclose(found["emission"], visit.summary["emission"], atol=1e-5)
     sweep(2)
@@ -338,7 +338,7 @@ from stickbreak.models import finite_hmm
 data = Sequences(np.arange(6)[:, None] % 3, offsets=np.array([0, 3, 6]))
 model = finite_hmm(Categorical(0.5, (3,)))
 start = from_local(model, data, 2, np.random.default_rng(0))
-ExcludeOwn().visit(model, start.seed, start.params, data.whole(), start.warm, (), map)
+ExcludeOwn().visit(model, start.seed, start.params, data.whole(), start.warm, (), SERIAL)
 found = sweep_sequences.stats
 print(sum(found.cache_hits.values()), sum(found.cache_misses.values()))
 """

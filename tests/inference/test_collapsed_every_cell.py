@@ -21,6 +21,7 @@ from stickbreak.inference import CollapsedVB, DrawOwn, ExcludeOwn, run
 from stickbreak.initialize import count_labels, from_local, from_plusplus
 from stickbreak.kernels.draws import GOLDEN, uniform_of
 from stickbreak.models import finite_hmm, finite_mixture, lda
+from stickbreak.stats import SERIAL
 
 N = 20
 SYMBOLS = FamilyCase(FAMILY, np.random.default_rng(0).integers(0, 5, (N, 1)))
@@ -109,7 +110,7 @@ def check_rows(model, data, rule):
         counts = counts - counted(model, counts, params, row, q[n : n + 1])
         q[n] = model.shares(rule.potentials(model, counts, params), row)[0]
         counts = counts + counted(model, counts, params, row, q[n : n + 1])
-    found, own = rule.visit(model, start.seed, params, data.whole(), start.warm, (), map)
+    found, own = rule.visit(model, start.seed, params, data.whole(), start.warm, (), SERIAL)
     np.testing.assert_allclose(own["shares"], q, atol=1e-5)
     close(found, counts)
 
@@ -121,7 +122,7 @@ def check_sequences(model, data, rule):
         given = model, rule, start.seed, start.params, data, mine, block
         expected, log_z, _ = plain_sweep(*given)
         found, own = rule.visit(
-            model, start.seed, start.params, data.whole(), start.warm, (), map
+            model, start.seed, start.params, data.whole(), start.warm, (), SERIAL
         )  # fmt: skip
         close(found, expected)
         np.testing.assert_allclose(own["rows"], mine["rows"], atol=1e-5)
@@ -133,8 +134,8 @@ def check_chain_parts(model, data, rule):
     start = from_local(model, data, K, np.random.default_rng(1))
     batch, prior = rule.units(data.whole()), model.prior.pseudo(start.params, K)
     own = model.structure.own_of(batch, start.warm, model.axis, rule.granularity)
-    counts, q = rule.count(model, start.params, batch, own, map), own["rows"].astype(float)
-    _, after = rule.visit(model, counts, start.params, batch, own, (), map)
+    counts, q = rule.count(model, start.params, batch, own, SERIAL), own["rows"].astype(float)
+    _, after = rule.visit(model, counts, start.params, batch, own, (), SERIAL)
     if rule.granularity == "token":
         plain_tokens(prior, data, q, None, 0.4)
     else:
@@ -158,7 +159,7 @@ def check_words(model, data, rule):
         weight = mine * np.exp(evidence[0])
         q[n] = weight / weight.sum()
         counts = counts + counted(model, counts, params, row, q[n : n + 1])
-    _, own = rule.visit(model, start.seed, params, data.whole(), start.warm, (), map)
+    _, own = rule.visit(model, start.seed, params, data.whole(), start.warm, (), SERIAL)
     np.testing.assert_allclose(own["shares"], q, atol=1e-5)
 
 
@@ -201,7 +202,7 @@ def test_a_drawn_sweep_equals_the_plain_loop(structure, name):
     counts = count_labels(model, batch, z, K)
     own = rule.keeps(model, batch, K)
     own["state"][...] = z + 1
-    found, after = rule.visit(model, counts, params, batch, own, (), map)
+    found, after = rule.visit(model, counts, params, batch, own, (), SERIAL)
     for n in range(N):
         joint = []
         for k in range(K):
@@ -228,7 +229,7 @@ def test_a_drawn_sweep_of_documents_equals_the_plain_loop():
     np.add.at(table, words, q)
     counts = {"emission": table, "emission_total": table.sum(0)[None], "share": table.sum(0)}
     counts = replace(empty, arrays={**empty.arrays, **counts})
-    _, after = rule.visit(model, counts, params, batch, own, (), map)
+    _, after = rule.visit(model, counts, params, batch, own, (), SERIAL)
     pseudo, of_rows = model.prior.pseudo(params, K).topics, np.repeat(np.arange(4), np.diff(ENDS))
     for n in range(N):
         mine = q[of_rows == of_rows[n]].sum(0) - q[n] + pseudo

@@ -16,6 +16,7 @@ from stickbreak.families.names import make_family
 from stickbreak.inference import CollapsedVB, ExcludeOwn
 from stickbreak.initialize import from_local
 from stickbreak.models import finite_hmm
+from stickbreak.stats import SERIAL
 
 RNG = np.random.default_rng(0)
 MIXED = np.column_stack([RNG.normal(size=40), RNG.poisson(3.0, 40)])
@@ -34,7 +35,7 @@ def check_sweeps(model, data, block, atol):
     own, mine = in_doubles(start.warm), in_doubles(start.warm)
     for _ in range(2):
         expected, log_z, bound = plain_sweep(model, rule, counts, start.params, data, mine, block)
-        counts, own = rule.visit(model, counts, start.params, data.whole(), own, (), map)
+        counts, own = rule.visit(model, counts, start.params, data.whole(), own, (), SERIAL)
         for field in counts:
             np.testing.assert_allclose(counts[field], expected[field], atol=atol)
         assert counts.log_z == pytest.approx(log_z, rel=1e-9)

@@ -28,6 +28,7 @@ from stickbreak.kernels.chain.gibbs import (
     weigh_states,
 )
 from stickbreak.models import dp_mixture, finite_hmm, finite_mixture, hdp_hmm
+from stickbreak.stats import SERIAL
 
 Array = np.ndarray
 K, V, BASE = 2, 3, 0.4
@@ -303,7 +304,7 @@ def test_long_run_of_a_mixture_has_the_posterior_of_all_labelings(name: str, kin
     model, counts, own, seen = engine.adapt(model), counted[0], None, []
     for i in range(850):
         rule = DrawOwn().at(0, i)
-        counts, own = rule.visit(model, counts, params, batch, own, (), map)
+        counts, own = rule.visit(model, counts, params, batch, own, (), SERIAL)
         seen.append(own["state"] - 1)
     joints = joint[[int("".join(map(str, z)), K) for z in seen]]
     assert counts["share"].sum() == 6

@@ -15,6 +15,7 @@ from stickbreak.families import Categorical
 from stickbreak.inference import ExcludeOwn, LogMean, MeanLog, Mode
 from stickbreak.initialize import count_labels, from_local
 from stickbreak.models import finite_hmm
+from stickbreak.stats import SERIAL
 
 TEXTS = ("012", "102", "112", "011", "210", "021")
 UNSURE = [(0, 1), (1, 0), (2, 0), (2, 1), (3, 1), (3, 2), (4, 1), (5, 2)]
@@ -50,7 +51,7 @@ def even_start(model, data, legal, rule=None, keep=in_doubles, shares=None):
             mine = shares[batch.offsets[s] : batch.offsets[s + 1]]
             own["pairs"][s] = mine[:-1].T @ mine[1:]
     params = model.start_params(2, legal)
-    return own, rule.count(model, params, batch, own, map), params
+    return own, rule.count(model, params, batch, own, SERIAL), params
 
 
 def unsure(own) -> np.ndarray:
@@ -60,7 +61,7 @@ def unsure(own) -> np.ndarray:
 def laps(model, data, legal, rule, n_laps, keep=in_doubles):
     own, counts, params = even_start(model, data, legal, rule, keep)
     for _ in range(n_laps):
-        counts, own = rule.visit(model, counts, params, rule.units(data.whole()), own, (), map)
+        counts, own = rule.visit(model, counts, params, rule.units(data.whole()), own, (), SERIAL)
     return own, counts, model.bound(counts, params)
 
 
@@ -262,7 +263,7 @@ def test_golden_labels_that_may_be_exchanged():
     values = {1: -16.7522302341, 2: -16.7244058281, 600: -16.7508736568}
     for lap in range(1, 601):
         THIRD.sweep(q)
-        counts, own = rule.visit(model, counts, params, data.whole(), own, (), map)
+        counts, own = rule.visit(model, counts, params, data.whole(), own, (), SERIAL)
         if lap in values:
             assert THIRD.lower(q) == pytest.approx(values[lap], abs=1e-8)
             np.testing.assert_allclose(own["rows"], THIRD.rows(q), atol=1e-9)
@@ -272,7 +273,7 @@ def test_golden_labels_that_may_be_exchanged():
     rule = ExcludeOwn("token")
     own, counts, params = even_start(model, data, legal, rule, lambda own: own, shares)
     for _ in range(600):
-        counts, own = rule.visit(model, counts, params, data.whole(), own, (), map)
+        counts, own = rule.visit(model, counts, params, data.whole(), own, (), SERIAL)
     np.testing.assert_allclose(own["rows"], 0.5, atol=1e-5)
 
 
@@ -299,10 +300,10 @@ def test_states_in_another_order_give_the_same_in_another_order():
     flipped = replace(own, arrays={n: np.flip(a, -1).copy() for n, a in own.arrays.items()})
     flipped["pairs"][...] = np.flip(own["pairs"], (1, 2))
     other = model.start_params(2, np.flip(legal, 1))
-    again = ExcludeOwn().count(model, other, data.whole(), flipped, map)
+    again = ExcludeOwn().count(model, other, data.whole(), flipped, SERIAL)
     for _ in range(5):
-        counts, own = ExcludeOwn().visit(model, counts, params, data.whole(), own, (), map)
-        again, flipped = ExcludeOwn().visit(model, again, other, data.whole(), flipped, (), map)
+        counts, own = ExcludeOwn().visit(model, counts, params, data.whole(), own, (), SERIAL)
+        again, flipped = ExcludeOwn().visit(model, again, other, data.whole(), flipped, (), SERIAL)
     np.testing.assert_allclose(flipped["rows"], np.flip(own["rows"], 1), atol=1e-12)
 
 
@@ -327,7 +328,7 @@ def test_lanes_with_few_of_many_symbols_copy_only_theirs(monkeypatch):
     model = finite_hmm(replace(Categorical(0.5), n_symbols=(1000,)))
     start, found = from_local(model, data, 3, np.random.default_rng(0)), []
     visit = lambda: ExcludeOwn().visit(
-        model, start.seed, start.params, data.whole(), start.warm, (), map
+        model, start.seed, start.params, data.whole(), start.warm, (), SERIAL
     )
     monkeypatch.setattr("stickbreak.inference.collapsed.SWEEP_ROWS", 100)
     found.append(visit())

@@ -15,6 +15,7 @@ from stickbreak.families import Categorical
 from stickbreak.inference import ExcludeOwn
 from stickbreak.initialize import from_local
 from stickbreak.models import finite_hmm
+from stickbreak.stats import SERIAL
 
 RULES = {
     "sequence": ExcludeOwn("sequence"),
@@ -29,7 +30,7 @@ def begun(model, data, rule, n_states=K, legal=None, seed=1):
     start = from_local(model, data, n_states, np.random.default_rng(seed), legal=legal)
     batch = rule.units(data.whole())
     own = model.structure.own_of(batch, start.warm, model.axis, rule.granularity)
-    return own, rule.count(model, start.params, batch, own, map), start.params, batch
+    return own, rule.count(model, start.params, batch, own, SERIAL), start.params, batch
 
 
 # ---- what tokens expect --------------------------------------------------------------------------
@@ -74,11 +75,11 @@ def test_tokens_expect_what_all_labelings_of_the_others_say():
     rule = RULES["token"]
     own, counts, params, batch = begun(model, data, rule, n_states=2)
     own["rows"][...] = np.random.default_rng(0).dirichlet([0.5, 0.5], 7)
-    counts, q = rule.count(model, params, batch, own, map), own["rows"].astype(float)
+    counts, q = rule.count(model, params, batch, own, SERIAL), own["rows"].astype(float)
     for t in range(7):
         weight = expected_weights(t, q, ends, symbols, 0.3, 0.4)
         q[t] = weight / weight.sum()
-    _, own = rule.visit(model, counts, params, batch, own, (), map)
+    _, own = rule.visit(model, counts, params, batch, own, (), SERIAL)
     np.testing.assert_allclose(own["rows"], q, atol=1e-6)  # kept in float32
 
 
@@ -87,7 +88,7 @@ def test_tokens_expect_what_all_labelings_of_the_others_say():
 def test_one_state_has_everything(granularity):
     rule, data = RULES[granularity], words()
     own, counts, params, batch = begun(MODELS["hmm"](), data, rule, n_states=1)
-    counts, own = rule.visit(MODELS["hmm"](), counts, params, batch, own, (), map)
+    counts, own = rule.visit(MODELS["hmm"](), counts, params, batch, own, (), SERIAL)
     np.testing.assert_array_equal(own["rows"], 1.0)
     assert counts["emission"].sum() == data.n_rows
 
@@ -101,7 +102,7 @@ def test_a_strong_prior_leaves_legal_states_alike(granularity):
     rule = RULES[granularity]
     own, counts, params, batch = begun(model, data, rule, legal=legal)
     for _ in range(3):
-        counts, own = rule.visit(model, counts, params, batch, own, (), map)
+        counts, own = rule.visit(model, counts, params, batch, own, (), SERIAL)
     even = legal[data.sets] / legal[data.sets].sum(1, keepdims=True)
     np.testing.assert_allclose(own["rows"], even, atol=1e-6)
 
@@ -115,7 +116,7 @@ def test_one_sequence_alone_has_all_paths_alike(is_limited):
         data, legal = dictionary(data)
     model, rule = MODELS["hmm"](), RULES["sequence"]
     own, counts, params, batch = begun(model, data, rule, legal=legal)
-    counts, own = rule.visit(model, counts, params, batch, own, (), map)
+    counts, own = rule.visit(model, counts, params, batch, own, (), SERIAL)
     allowed = np.ones((data.n_rows, K)) if legal is None else legal[data.sets]
     np.testing.assert_allclose(own["rows"], allowed / allowed.sum(1, keepdims=True), atol=1e-6)
     n_paths = allowed.sum(1).prod()
@@ -129,11 +130,11 @@ def test_predictives_sum_to_one_and_nobody_leaves_more_than_there_is(kind):
     model, data, rule = MODELS[kind](), words(30), RULES["sequence"]
     own, counts, params, batch = begun(model, data, rule)
     for _ in range(10):
-        counts, own = rule.visit(model, counts, params, batch, own, (), map)
+        counts, own = rule.visit(model, counts, params, batch, own, (), SERIAL)
     every = model.family.prepare(np.arange(V)[:, None])
     for s in range(data.n_spans):
         unit = data.whole().part(s, s + 1)
-        mine = rule.count(model, params, unit.alone(), own.cut(**unit.cut), map)
+        mine = rule.count(model, params, unit.alone(), own.cut(**unit.cut), SERIAL)
         left = {name: counts[name] - mine[name] for name in counts}
         assert min(array.min() for array in left.values()) > -1e-12
         potentials = rule.potentials(model, counts - mine, params)
@@ -158,9 +159,9 @@ def test_exclusion_matters_less_and_less(n_copies):
     for s in range(data.n_spans):
         mine = own["rows"][3 * s : 3 * s + 3]
         own["pairs"][s] = mine[:-1].T @ mine[1:]
-    counts, q = rule.count(model, params, batch, own, map), problem.independent(even)
+    counts, q = rule.count(model, params, batch, own, SERIAL), problem.independent(even)
     for _ in range(80):
-        counts, own = rule.visit(model, counts, params, batch, own, (), map)
+        counts, own = rule.visit(model, counts, params, batch, own, (), SERIAL)
         total = n_copies * sum(problem.mean(q))
         q = [problem.under(s, total) for s in range(3)]
     apart = np.abs(own["rows"][:9] - problem.rows(q)).max()
@@ -176,9 +177,9 @@ def swept_blocks(data, length, guards="counts", shares=None):
         own["rows"][...] = shares
         for s, (lo, hi) in enumerate(pairwise(batch.offsets)):
             own["pairs"][s] = own["rows"][lo : hi - 1].T @ own["rows"][lo + 1 : hi]
-        counts = rule.count(model, params, batch, own, map)
+        counts = rule.count(model, params, batch, own, SERIAL)
     before = own["rows"].astype(float), own["pairs"].astype(float)
-    _, after = rule.visit(model, counts, params, batch, own, (), map)
+    _, after = rule.visit(model, counts, params, batch, own, (), SERIAL)
     return model.prior.pseudo(params, K), before, after["rows"]
 
 

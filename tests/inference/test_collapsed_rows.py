@@ -15,6 +15,7 @@ from stickbreak.families.names import make_family
 from stickbreak.inference import CollapsedVB, ExcludeOwn, count_own, run
 from stickbreak.initialize import from_local, from_plusplus
 from stickbreak.models import Model, dp_mixture, finite_mixture
+from stickbreak.stats import SERIAL
 
 K = 4
 PRIORS = {
@@ -74,7 +75,7 @@ def begun(kind: str, prior: str = "finite", *, repeats: np.ndarray | None = None
     model = PRIORS[prior](family_of(kind, table))
     params, batch = model.start_params(K), table.whole()
     own = model.structure.random_own(batch, K, model.axis, np.random.default_rng(1))
-    return model, params, batch, own, count_own(model, params, batch, own, map)
+    return model, params, batch, own, count_own(model, params, batch, own, SERIAL)
 
 
 def counted(model: Model, counts, params, batch: Batch, shares):
@@ -110,7 +111,7 @@ def assert_swept(model, params, batch, own, counts):
     """
     shares = np.array(own["shares"])
     log_z, after = plain_sweep(model, counts, params, batch, shares)
-    found, new = RULE.visit(model, counts, params, batch, own, (), map)
+    found, new = RULE.visit(model, counts, params, batch, own, (), SERIAL)
     np.testing.assert_allclose(new["shares"], shares, rtol=2e-7, atol=1e-12)
     assert found.log_z == pytest.approx(log_z, rel=1e-9)
     for name in counts.arrays:
@@ -138,7 +139,7 @@ def test_the_bound_is_the_variational_one_at_the_shares(kind):
         model.bound(replace(by_hand, local_bound=entropy), params), rel=1e-9
     )
     # the same as what a local step reports where it ends: log_z less the pairing
-    found, new = RULE.visit(model, counts, params, batch, own, (), map)
+    found, new = RULE.visit(model, counts, params, batch, own, (), SERIAL)
     q = np.asarray(new["shares"], dtype=float)
     assert found.local_bound == pytest.approx(-(repeats * xlogy(q, q)).sum(), rel=1e-9)
     assert found["share"] == pytest.approx((repeats * q).sum(0), rel=1e-12)
@@ -155,7 +156,7 @@ def test_rows_keep_to_their_legal_components():
     assert (shares[legal[table.sets] == 0] == 0).all()
     np.testing.assert_allclose(shares.sum(1), 1.0, atol=1e-6)
     assert_swept(model, params, batch, start.warm, start.seed)
-    _, new = RULE.visit(model, start.seed, params, batch, start.warm, (), map)
+    _, new = RULE.visit(model, start.seed, params, batch, start.warm, (), SERIAL)
     assert (new["shares"][legal[table.sets] == 0] == 0).all()
 
 
@@ -193,7 +194,7 @@ def test_rounded_columns_of_full_covariances_are_close_to_the_plain_loop():
     args = model, start.seed, start.params, table.whole()
     shares = np.array(start.warm["shares"])
     log_z, _ = plain_sweep(*args, shares)
-    found, new = RULE.visit(*args, start.warm, (), map)
+    found, new = RULE.visit(*args, start.warm, (), SERIAL)
     assert found.log_z == pytest.approx(log_z, abs=0.02 * 200)
     assert np.abs(new["shares"] - shares).max() < 0.03
 
@@ -233,7 +234,7 @@ def test_counts_stay_those_of_the_own_shares(kind, n_batches):
     model = PRIORS["dp"](family_of(kind, table))
     start = from_local(model, table, K, np.random.default_rng(0))
     result = run(model, CollapsedVB(max_iter=5, tol=0.0, n_batches=n_batches), table, start)
-    again = count_own(model, result.params, table.whole(), result.warm(), map)
+    again = count_own(model, result.params, table.whole(), result.warm(), SERIAL)
     for name in result.counts.arrays:
         np.testing.assert_allclose(again[name], result.counts[name], rtol=1e-8, atol=1e-8)
     assert all(np.isfinite([lap.bound, lap.log_z]).all() for lap in result.trace)

@@ -32,7 +32,7 @@ from stickbreak.inference import (
 )
 from stickbreak.inference.loop import step
 from stickbreak.inference.schedules import PowerDecay
-from stickbreak.stats import Tally
+from stickbreak.stats import BasePool, Tally
 
 VISITS: dict[str, Any] = {"tol": 0.0, "trace_visits": True}
 
@@ -122,10 +122,12 @@ def test_own_vocabulary_changes_nothing():
 # ------------------------------------------------------------------------------------------ workers
 
 
-def far(job, items):
+class Far(BasePool):
     """A pool whose jobs and results travel by pickle, as to another process."""
-    trip = lambda value: pickle.loads(pickle.dumps(value))
-    return [trip(trip(job)(trip(item))) for item in items]
+
+    def map(self, call, jobs):
+        trip = lambda value: pickle.loads(pickle.dumps(value))
+        return [trip(trip(call)(trip(job))) for job in jobs]
 
 
 @pytest.mark.parametrize("name", NOT_BUILT)
@@ -139,7 +141,7 @@ def test_workers_do_not_change_a_bit(name, monkeypatch):
         with workers(n_jobs) as pool:
             results.append(run(case.model, engine, case.data, start_of(case, 2), pool=pool))
     with workers(1):
-        results.append(run(case.model, engine, case.data, start_of(case, 2), pool=far))
+        results.append(run(case.model, engine, case.data, start_of(case, 2), pool=Far()))
     for other in results[1:]:
         assert_same_counts(results[0].counts, other.counts)
         assert results[0].bound == other.bound

@@ -402,7 +402,7 @@ def test_blas_is_held_to_one_thread_and_restored() -> None:
         assert set(blas_threads()) == {2}
         with workers(2) as pool:
             assert set(blas_threads()) == {1}
-            assert list(pool(abs, [-1, 2, -3])) == [1, 2, 3]
+            assert list(pool.map(abs, [-1, 2, -3])) == [1, 2, 3]
         assert set(blas_threads()) == {2}
         with pytest.raises(RuntimeError), workers(1):
             raise RuntimeError
@@ -437,9 +437,9 @@ def test_jobs_are_shared_out_and_come_in_order(n_jobs: int) -> None:
         return job * job
 
     with workers(n_jobs) as pool:
-        assert list(pool(call, range(20))) == [job * job for job in range(20)]
-        assert list(pool(call, [])) == []
-        assert list(pool(call, [3])) == [9]
+        assert list(pool.map(call, range(20))) == [job * job for job in range(20)]
+        assert list(pool.map(call, [])) == []
+        assert list(pool.map(call, [3])) == [9]
     assert threading.get_ident() in who
     assert 2 <= len(who) <= n_jobs
 
@@ -457,7 +457,7 @@ def test_the_error_of_a_job_is_raised_and_the_rest_is_left(bad: int) -> None:
         time.sleep(0.5)  # by then the other has failed
 
     with workers(2) as pool, pytest.raises(ValueError, match=f"job {bad}"):
-        list(pool(call, range(50)))
+        list(pool.map(call, range(50)))
     assert sorted(began) == [0, 1]
 
 
@@ -478,8 +478,8 @@ def test_overlapping_users_restore_blas_once() -> None:
         thread.start()
         assert entered.wait(60)
     assert set(blas_threads()) == {1}
-    assert executors._BLAS._users == 1
+    assert executors.BLAS._users == 1
     leave.set()
     thread.join()
     assert blas_threads() == before
-    assert executors._BLAS._users == 0
+    assert executors.BLAS._users == 0

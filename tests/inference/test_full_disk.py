@@ -23,8 +23,8 @@ KILLER = Path(__file__).parent / "killed_spills.py"
 KILLS = int(os.environ.get("STICKBREAK_KILLS", "5"))  # of each kind
 NAMES = [
     f"{engine}-{kind}"
-    for engine in ("batch", "memoized")
-    for kind in ("mixture", "hmm", "hdp-hmm", "topics")
+    for engine in ("batch", "memoized", "collapsed")
+    for kind in ("mixture", "hmm", "hdp-hmm", "hsmm", "topics", "pcfg", "dmv")
 ]
 RNG = np.random.default_rng(4)
 ROWS = RNG.normal(size=(600, 6)) + 4 * RNG.normal(size=(4, 6))[RNG.integers(0, 4, 600)]

@@ -15,7 +15,7 @@ from stickbreak.inference import EM, BatchVB, CollapsedVB, Start, run
 from stickbreak.models import Model, finite_hmm
 from stickbreak.priors.rule_tables import Table
 from stickbreak.priors.rules import GrammarTables
-from stickbreak.stats import Fields
+from stickbreak.stats import SERIAL, Fields
 from stickbreak.structures import Tree
 
 Array = np.ndarray
@@ -201,7 +201,7 @@ def starts(data: Sequences) -> tuple[Start, Start]:
     found = []
     for (model, sets), kept in ((as_chain(), own), (as_grammar(), trees)):
         params = model.start_params(len(sets[0]), sets)
-        found.append(Start(count_own(model, params, data.whole(), kept, map), params, warm=kept))
+        found.append(Start(count_own(model, params, data.whole(), kept, SERIAL), params, warm=kept))
     return found[0], found[1]
 
 

@@ -22,6 +22,7 @@ from stickbreak.inference import (
 )
 from stickbreak.inference.guarded import GuardedLogMean
 from stickbreak.initialize import from_blocks, from_local
+from stickbreak.stats import SERIAL
 
 KINDS = ("hmm", "sticky", "hdp")
 
@@ -49,7 +50,7 @@ def paths_of(start, transition, evidence, end) -> tuple[np.ndarray, np.ndarray]:
 def plain_fit(model, engine, data: Sequences, start, n_laps: int):
     """Blocks one by one, all paths of each; edges as `begin` has them, then those found."""
     params, counts, rho = start.params, start.seed, 0
-    edges = np.array(engine.rule().begin(model, data, start, map).warm["edges"], dtype=float)
+    edges = np.array(engine.rule().begin(model, data, start, SERIAL).warm["edges"], dtype=float)
     total = {n: a.copy() for n, a in counts.arrays.items()}
     n_pairs = data.n_rows - data.n_spans
     for lap in range(n_laps):
@@ -145,7 +146,7 @@ def test_edges_begin_with_those_of_chains_or_unknown() -> None:
     model, data = MODELS["hmm"](), words(6, seed=1, gaps=True)
     rule, rng = GuardedLogMean(2), np.random.default_rng(0)
     start = from_local(model, data, K, rng)
-    begun = rule.begin(model, data, start, map)
+    begun = rule.begin(model, data, start, SERIAL)
     assert start.warm is not None
     assert begun.warm is not None
     blocks = data.whole().in_blocks(2)
@@ -154,7 +155,7 @@ def test_edges_begin_with_those_of_chains_or_unknown() -> None:
     last = start.warm["rows"][blocks.offsets[1:] - 1]
     np.testing.assert_allclose(begun.warm["edges"][is_used, 1], last[is_used], rtol=1e-6)
     np.testing.assert_allclose(begun.warm["edges"][~is_used], 1 / K, rtol=1e-6)  # count nothing
-    cold = rule.begin(model, data, from_blocks(model, data, K, rng, length=2), map)
+    cold = rule.begin(model, data, from_blocks(model, data, K, rng, length=2), SERIAL)
     assert cold.warm is not None
     np.testing.assert_allclose(cold.warm["edges"], 1 / K, rtol=1e-6)
 

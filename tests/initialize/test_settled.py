@@ -12,6 +12,7 @@ from stickbreak.inference import workers
 from stickbreak.initialize import from_labels, from_settled, settled
 from stickbreak.models import dp_mixture
 from stickbreak.moves import Merge
+from stickbreak.stats import SERIAL
 
 RNG = np.random.default_rng(0)
 # stretched clusters side by side, which k-means in a round metric cuts across
@@ -20,7 +21,7 @@ TABLE = Table(X)
 MODEL = dp_mixture(Gaussian().locate(None, 2).resolve(measure(TABLE)))
 
 
-def begin(n=10, pool=map):
+def begin(n=10, pool=SERIAL):
     rng = np.random.default_rng(1)
     return from_settled(MODEL, TABLE, n, rng, moves=(Merge(),), pool=pool)
 
@@ -100,11 +101,11 @@ def test_a_start_out_of_hope_ends_early_and_the_best_settles(monkeypatch):
     rng = np.random.default_rng(0)
     # across the clusters, from where the bound rises slowly
     jobs = [(job("good", truth), rng), (job("bad", rng.integers(0, 8, 300)), rng)]
-    found = settled._race(MODEL, TABLE, jobs, map)
+    found = settled._race(MODEL, TABLE, jobs, SERIAL)
     assert found.counts.size(MODEL.axis) == 3
     assert found.is_converged
     assert laps["bad"] < settled.LAPS
     monkeypatch.setattr(settled, "ROUND", settled.LAPS)
-    alone = settled._race(MODEL, TABLE, [jobs[0]], map)
+    alone = settled._race(MODEL, TABLE, [jobs[0]], SERIAL)
     # rounds go on where they stopped
     assert found.bound == pytest.approx(alone.bound, rel=1e-12)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -210,3 +210,46 @@ def test_draws_have_the_expected_counts(right):
     whole = np.concatenate([part for *_, part in reversed(list(pieces.draw(uniforms[:T])))])
     assert whole.shape == (T,)
     assert set(whole) <= {0, 1, 2}
+
+
+@censored
+def test_draws_side_by_side_are_those_of_single_sequences(right):
+    """The same random numbers, the same segments; one leaves the linear domain."""
+    rng, K, lengths = np.random.default_rng(12), 6, [30, 20, 1, 17, 17, 9, 3, 2, 11]
+    offsets = np.r_[0, np.cumsum(lengths)]
+    evidence, *tables = problem(13, K, offsets[-1])
+    evidence[:, offsets[3] : offsets[4]] *= 500.0
+    uniforms, everywhere = rng.random(offsets[-1]), np.ones(offsets[-1], dtype=bool)
+    given = evidence, *tables, offsets, uniforms
+    found = draw_stages(*given, right_censored=right)
+    expected = draw_stages(*given, everywhere, right_censored=right)
+    np.testing.assert_array_equal(found[0], expected[0])
+    np.testing.assert_allclose(found[1], expected[1], rtol=1e-12)
+    np.testing.assert_array_equal(found[2], expected[2])
+
+
+@pytest.mark.parametrize("right", [True, pytest.param(False, marks=pytest.mark.slow)])
+def test_segments_are_drawn_with_their_exact_probabilities(right):
+    """Spec 5.6 e: counts of whole labelings in 10^5 draws, within five standard errors."""
+    given, n_draws, T = problem(14, 3, 4, scale=1.0), 100_000, 4
+    evidence, start, transition, lengths = given
+    table = log_lengths(lengths, T)
+    tail = np.logaddexp.accumulate(table[:, ::-1], axis=1)[:, ::-1]
+    expected = {}
+    for labels in product(range(3), repeat=T):
+        begins = [t for t in range(T) if t == 0 or labels[t] != labels[t - 1]]
+        value = start[labels[0]] + sum(evidence[k, t] for t, k in enumerate(labels))
+        for a, b in pairwise([*begins, T]):
+            value += (tail if right and b == T else table)[labels[a], b - a - 1]
+            value += transition[labels[a - 1], labels[a]] if a else 0.0
+        expected[labels] = np.exp(value - run(given, right)[0])
+    assert sum(expected.values()) == pytest.approx(1.0, abs=1e-12)
+    uniforms = np.random.default_rng(2).random(n_draws * T)
+    path, *_ = draw_stages(
+        np.ascontiguousarray(np.tile(evidence, n_draws)), *given[1:],
+        np.arange(n_draws + 1) * T, uniforms, right_censored=right,
+    )  # fmt: skip
+    codes = path.reshape(n_draws, T) @ 3 ** np.arange(T)[::-1]
+    seen = np.bincount(codes, minlength=3**T) / n_draws
+    p = np.array(list(expected.values()))
+    np.testing.assert_array_less(np.abs(seen - p), 5 * np.sqrt(p / n_draws) + 1e-12)

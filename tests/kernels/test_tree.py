@@ -33,10 +33,7 @@ def grammars(tables: dict[str, Array]) -> tuple[Grammar, LogGrammar]:
     rule = (tables["binary_rule"] + tables["kind"][:, 1, None, None]).reshape(K, K * K)
     weights = np.exp(rule)
     is_lossy = bool(((weights == 0) & np.isfinite(rule)).any())
-    turned = np.ascontiguousarray(weights.T)
-    return Grammar(np.exp(tables["root"]), weights, turned, is_lossy), LogGrammar(
-        tables["root"], rule
-    )
+    return Grammar(np.exp(tables["root"]), weights, is_lossy), LogGrammar(tables["root"], rule)
 
 
 def infer(
@@ -46,7 +43,7 @@ def infer(
     n, K = evidence.shape
     linear, logs = grammars(tables)
     if not is_linear:
-        linear = linear._replace(turned=np.zeros_like(linear.turned), is_lossy=True)
+        linear = linear._replace(rule=np.zeros_like(linear.rule), is_lossy=True)
     gather, counts, root = np.zeros((K, K * K)), np.zeros((K, K * K)), np.zeros(K)
     rows, spans, log_z = np.zeros((n, K)), np.zeros((n * (n + 1) // 2, K)), np.zeros(1)
     known = np.array(brackets, dtype=np.int64).reshape(-1, 2)

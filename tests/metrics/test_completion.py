@@ -13,6 +13,7 @@ import stickbreak as sb
 from stickbreak.data import Documents
 from stickbreak.metrics import completion
 from stickbreak.metrics.completion import Topics, document_completion, score_completion
+from stickbreak.stats import SERIAL
 
 TRAIN, HELD = corpus(0, 60, 40, 4, 50), corpus(0, 90, 40, 4, 50)[60:]
 MODELS = {
@@ -75,7 +76,7 @@ def test_other_priors_and_numbers_are_those_of_the_published_figures():
     phi, m = parts_of(model)
     numbers = [7 * d + 3 for d in range(len(HELD))]
     found = score_completion(
-        Documents.from_counts(HELD), Topics.of(model.topic_word_, model.counts_), map,
+        Documents.from_counts(HELD), Topics.of(model.topic_word_, model.counts_), SERIAL,
         prior=10.0 * m, numbers=numbers,
     )  # fmt: skip
     assert found == pytest.approx(by_the_book(phi, m, HELD, 10.0 * m, numbers), rel=1e-9)

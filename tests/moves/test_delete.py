@@ -149,7 +149,7 @@ def check_stuck(seed: int, max_iter: int) -> None:
     )
     assert one > before.bound  # though one component is better
     hasty = continue_with(Delete(n_passes=1), model, table, before, 20)
-    assert len(hasty.ids) == len(before.ids)
+    assert len(hasty.ids) > 1  # it may remove some, but does not get out
     patient = continue_with(Delete(n_passes=50), model, table, before, 200)
     assert len(patient.ids) == 1
     assert patient.bound == pytest.approx(one, rel=1e-9)

@@ -316,7 +316,7 @@ def test_two_kinds_of_eruptions_are_found_from_one_component_for_every_seed(n_se
 def test_a_small_cluster_beside_large_ones_is_found():
     """The birth that splits it off pays only if the order of the sticks is not held against it."""
     rng = np.random.default_rng(7)
-    centers = 12 * rng.normal(size=(9, 2))
+    centers = 20 * rng.normal(size=(9, 2))  # so far apart that no two are better taken as one
     rows = np.concatenate(
         [rng.normal(m, 1, (s, 2)) for m, s in zip(centers, [800] * 3 + [20] * 6, strict=True)]
     )

@@ -29,8 +29,8 @@ from stickbreak.inference import (
 )
 from stickbreak.inference.attempts import Attempts
 from stickbreak.inference.scene import Scene, Spent
-from stickbreak.initialize import from_blocks, from_plusplus
-from stickbreak.models import dp_mixture, hdp_hmm
+from stickbreak.initialize import from_blocks, from_plusplus, from_ungrouped
+from stickbreak.models import dp_mixture, hdp_hmm, hdp_mixture
 from stickbreak.moves import Birth, Delete, Merge, explain, trials
 from stickbreak.moves.trials import LEAST_GAIN
 from stickbreak.stats import NOTHING, Regroup
@@ -66,7 +66,21 @@ def papers(seed: int):
     return model, Documents.from_counts(counts, times), random_start(model, 4, seed=seed)
 
 
-CASES = {"mixture": clusters, "chain": captures, "documents": papers}
+def visits(seed: int):
+    """Groups of rows that hold two of five far clusters each."""
+    model, data, _ = captures(seed)
+    times = np.random.default_rng(seed).integers(1, 3, size=data.n_spans).astype(float)
+    groups = Documents(data.rows, offsets=data.offsets, times=times)
+    model = hdp_mixture(model.family, 0.5)
+
+    def make(mixture, table):
+        return from_plusplus(mixture, table, 3, np.random.default_rng(seed))
+
+    start = from_ungrouped(model, Table(groups.rows), groups.n_units, make)
+    return model, groups, start
+
+
+CASES = {"mixture": clusters, "chain": captures, "documents": papers, "groups": visits}
 
 
 def scene_of(name: str, seed: int, n_batches: int) -> Scene:
@@ -157,15 +171,15 @@ def document_part(model, layer, block, fold, out):
     start = None if layer.start is None else layer.start["counts"]
     shares = np.asarray(model.structure._settle(potentials, block, start).shares) @ fold
     prior = np.append(layer.tables["pseudo"], layer.tables["rest"])
-    local = 0.0
+    local, repeats = 0.0, block.repeats_or_ones()
     for d, (a, b) in enumerate(zip(block.offsets[:-1], block.offsets[1:], strict=True)):
         times = block.times[d]
-        r = shares[a:b] / (times * block.repeats[a:b, None])
-        counts = block.repeats[a:b] @ r
+        r = shares[a:b] / (times * repeats[a:b, None])
+        counts = repeats[a:b] @ r
         theta = np.append(counts, 0.0) + prior
         log_share = digamma(theta) - digamma(theta.sum())
         own = gammaln(theta).sum() - gammaln(theta.sum()) - prior @ log_share
-        local += times * (own - (block.repeats[a:b, None] * xlogy(r, r)).sum())
+        local += times * (own - (repeats[a:b, None] * xlogy(r, r)).sum())
         out["share"] = out["share"] + times * counts
         out["log_share"] = out["log_share"] + times * log_share[:-1]
         out["log_rest"] = out["log_rest"] + times * log_share[-1]

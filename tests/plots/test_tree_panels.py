@@ -38,3 +38,24 @@ def test_a_tree_has_its_words_and_categories() -> None:
     texts = [text.get_text() for text in ax.texts if text.get_text()]
     assert sorted(texts) == sorted(str(tree).replace("(", "").replace(")", "").split())
     assert len(ax.lines) == 7  # to two children of each inner node, and to each word
+
+
+def test_trees_of_a_treebank_parser_have_its_symbols() -> None:
+    trees = ["( (S (NP (PRP she)) (VP (VBZ sees) (NP (DT a) (NN dog))) (. .)))"] * 4
+    model = sb.LatentPCFG(2, random_state=0, max_iter=2).fit(trees)
+    texts = [text.get_text() for text in model.plot("tree", "she sees a dog .").texts]
+    assert {"ROOT", "NP", "VBZ", "dog"} <= set(texts)
+    assert model.plot("rules").get_yticklabels()[0].get_text() == model.top_rules(1)[0].text
+    assert len(model.plot(X="she sees a dog .").axes) == 4
+
+
+def test_segments_are_boxes_around_letters() -> None:
+    strings = ["thedogsees", "thecat", "adog", "thecatsees"] * 3
+    model = sb.TemplateGrammar("A B+", random_state=0, max_iter=3).fit(strings)
+    ax, found = model.plot("segments", "thedog"), model.parse(["thedog"])[0]
+    assert len(ax.patches) == len(found)
+    texts = [text.get_text() for text in ax.texts]
+    assert "".join(text for text in texts if text.islower()) == "thedog"
+    assert [text for text in texts if text.isupper()] == [part.name for part in found]
+    assert len(model.plot(X="thedog").axes) == 4
+    assert len(model.plot().axes) == 3

@@ -180,6 +180,28 @@ def test_merged_states_have_the_sum_of_their_shares_and_tables():
         np.testing.assert_allclose(merged[name].sum(), params[name].sum())
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_states_in_order_of_size_stay_in_it(seed):
+    """Any order first, then by size: once is as good as twice, and shares stay below one."""
+    rng, total, prior = np.random.default_rng(seed), counts_of(seed), TableRows()
+    params = prior.update(total, prior.start(K, "component"))
+
+    def by_size(total, params):
+        order = np.argsort(-(total["start"] + total["transition"].sum(0)), kind="stable")
+        return total.permute("component", order), params.permute("component", order)
+
+    wanted = by_size(total, params)
+    mixed = rng.permutation(K)
+    once = by_size(total.permute("component", mixed), params.permute("component", mixed))
+    for found in (once, by_size(*once)):
+        for first, second in zip(found, wanted, strict=True):
+            for name, array in second.arrays.items():
+                np.testing.assert_array_equal(first[name], array)
+    assert once[1]["root"].sum() < 1.0
+    again = prior.update(*once)  # shares follow the sticks, and are those of the new order
+    assert again["root"].sum() < 1.0
+
+
 # ---- the bound -----------------------------------------------------------------------------------
 
 

@@ -82,7 +82,7 @@ def make_subject(**changes: Any) -> Subject:
     return replace(subject, **changes)
 
 
-def make_rows(**changes: Any) -> Subject:
+def make_rows(groups_named: str = "a", **changes: Any) -> Subject:
     """The same with data."""
     rng = np.random.default_rng(0)
     subject = make_subject(**changes)
@@ -104,7 +104,7 @@ def make_rows(**changes: Any) -> Subject:
         rows=rows,
         numbers=np.arange(100),
         labels=labels,
-        groups={"a": np.array([0.5, 0.25, 0.25])},
+        groups={groups_named: np.array([0.5, 0.25, 0.25])},
     )
     return replace(subject, observed=observed, replica=replica, replicas=[replica] * 12)
 
@@ -118,7 +118,9 @@ def make_chain(**changes: Any) -> Subject:
     paths = [observed.labels[:60], observed.labels[60:]]
     transition = np.full((3, 3), 0.1) + 0.7 * np.eye(3)
     more = {"transition": transition, "durations": np.array([5.0, 4.0, 3.0]),
-            "course": ("height", [np.arange(60.0), np.arange(40.0)])}  # fmt: skip
+            "courses": (list(subject.columns), [[np.arange(60.0), np.arange(40.0)]] * 2,
+                        np.arange(120.0).reshape(2, 3, 20)),
+            "laws": np.full((3, 9), 1 / 9)}  # fmt: skip
     shown = replace(observed, paths=paths, unsure=[np.array([3]), np.array([], int)], n_units=2)
     return replace(subject, observed=shown, more=more)
 
@@ -147,8 +149,36 @@ def make_topics(words: tuple[str, ...] = ("cat", "dog", "salt", "pan"), **change
 def make_trees(structure: Any = None, **changes: Any) -> Subject:
     """A grammar with two rules."""
     rules = [{"rule": "A -> B C", "count": 3.0}, {"rule": "B -> b", "count": 2.0}]
-    return make_subject(structure=structure or Tree(), family=Unknown(), posterior={}, about="PCFG",
-                        unit="word", more={"rules": rules}, **changes)  # fmt: skip
+    words = list(changes.pop("words", ("the", "cat", "sleeps")))
+    shown: dict[str, Any] = {"number": 0, "words": words}
+    if isinstance(structure, Dependency):
+        shown |= {"heads": [2, 3, 0], "sure": [0.9, 0.8, 1.0]}
+    else:
+        shown["spans"] = [(0, 2, "1", 0.7, 0), (2, 3, "2", 1.0, 0), (0, 3, "0", 1.0, 1)]
+    return make_subject(
+        structure=structure or Tree(),
+        family=Unknown(),
+        posterior={},
+        about="PCFG",
+        unit="word",
+        more={"rules": rules, "trees": [shown]},
+        **changes,
+    )
+
+
+def make_pairs(words: tuple[str, ...] = ("house", "Haus"), **changes: Any) -> Subject:
+    """An aligner with one pair."""
+    source, target = words[:2]
+    pair = {"number": 0, "source": ["the", source], "target": ["das", target],
+            "posterior": np.array([[0.1, 0.8, 0.1], [0.0, 0.2, 0.8]])}  # fmt: skip
+    return make_subject(
+        structure=BagAlignment(),
+        family=Unknown(),
+        posterior={},
+        about="IBM1",
+        more={"lexicon": [(source, [(target, 0.9)])], "pairs": [pair]},
+        **changes,
+    )
 
 
 KINDS = {
@@ -159,8 +189,5 @@ KINDS = {
     "topics": make_topics,
     "trees": make_trees,
     "dependencies": lambda **c: make_trees(Dependency(), **c),
-    "alignment": lambda **c: make_subject(
-        structure=BagAlignment(), family=Unknown(), posterior={}, about="IBM1",
-        more={"lexicon": [("house", [("Haus", 0.9)])]}, **c,
-    ),
+    "alignment": make_pairs,
 }  # fmt: skip

@@ -61,7 +61,7 @@ def test_flicker_asks_for_a_look_and_draws_do_not():
 def test_doubled_topic_is_a_twin():
     from report.subjects import make_topics
 
-    from stickbreak.report.checking import check_twins
+    from stickbreak.report.topic_checks import check_twins
 
     subject = make_topics(counts=np.array([5000.0, 3000.0, 2000.0]))
     topics = subject.more["topic_word"]

@@ -202,6 +202,9 @@ def test_impossible_sequences_and_too_much_work_are_named(monkeypatch):
     monkeypatch.setattr(exact, "MAX_WORK", 20)
     with pytest.raises(ValueError, match=r"5 rows, segments of up to 2 rows and 3.*embedded"):
         model.local_step(potentials(model), DATA.whole())
+    stages = embedded_model()
+    with pytest.raises(ValueError, match=r"best segmentation is found by lengths.*marginal"):
+        stages.best_paths(potentials(stages), DATA.whole())
     with pytest.raises(ValueError, match="left_censored=True is not for EmbeddedSemiMarkov"):
         EmbeddedSemiMarkov(left_censored=True)
 

@@ -13,7 +13,7 @@ from oracles.templates import infer, segmentations
 
 from stickbreak.data import Companion, Sequences, no_substrings, parse_templates
 from stickbreak.families.tags import Tags
-from stickbreak.inference import EM, BatchVB, CollapsedVB, run
+from stickbreak.inference import EM, BatchVB, CollapsedGibbs, CollapsedVB, LogMean, run
 from stickbreak.initialize import from_local
 from stickbreak.models import Model, template_grammar
 
@@ -66,7 +66,8 @@ def test_all_segmentations(templates: str) -> None:
             expected[name][..., : array.shape[-1]] += array
     assert local.log_z == pytest.approx(total, abs=1e-10)
     for name, array in expected.items():
-        np.testing.assert_allclose(out[name], array, atol=1e-10)
+        if name != "log_absent":
+            np.testing.assert_allclose(out[name], array, atol=1e-10)
     np.testing.assert_allclose(local.shares.sum(1), 1.0)
 
 
@@ -141,6 +142,94 @@ def test_bounds_and_drawn_segmentations_of_an_enumerated_problem(templates: str)
     assert (distances(means[:, varies], exact[varies]) < 3.5).all()
     np.testing.assert_allclose(means[:, ~varies].mean(0), exact[~varies], atol=0.02)
     assert acceptance > 0.5
+
+
+def place_shares(templates: str, ids: np.ndarray, tables: dict[str, Any]) -> tuple[Any, Any]:
+    """Expected counts of a string, and (n, L, C) shares of segments by where they begin."""
+    slots, found, logs = parse_templates(templates), [], []
+    for marks, counts in segmentations(templates, ids):
+        own, begins = np.zeros((*ids.shape, len(slots.names))), np.flatnonzero(marks)
+        for begin, end in zip(begins, [*begins[1:], len(ids)], strict=True):
+            own[begin, end - begin - 1, slots.name[marks[begin] - 1]] = 1.0
+        found.append((counts, own))
+        used = {name: array > 0 for name, array in counts.items()}
+        logs.append(sum(
+            tables[name][..., : array.shape[-1]][used[name]] @ array[used[name]]
+            for name, array in counts.items()
+        ))  # fmt: skip
+    shares = np.exp(np.array(logs) - np.logaddexp.reduce(logs))
+    mean = {
+        name: sum(p * counts[name] for p, (counts, _) in zip(shares, found, strict=True))
+        for name in found[0][0]
+    }
+    return mean, sum(p * own for p, (_, own) in zip(shares, found, strict=True))
+
+
+def without(shares: np.ndarray, ids: np.ndarray, size: int) -> np.ndarray:
+    """(C, size) sums over places of log q(segment not there)."""
+    out = np.zeros((shares.shape[2], size))
+    for i, j in zip(*np.nonzero(ids >= 0), strict=True):
+        out[:, ids[i, j]] += np.maximum(np.log1p(-np.minimum(shares[i, j], 1 - 1e-18)), -40.0)
+    return out
+
+
+@pytest.mark.parametrize("templates", ["Word+", "V | V M"])
+def test_collapsed_sweeps_equal_enumeration_given_all_others(templates: str) -> None:
+    """Weights of segments are means of log(prior + count), count zero or E / q."""
+    model, data = problem(templates, ["aba", "ab", "bab", "abab"], most=4, concentration=0.3)
+    K, params = len(parse_templates(templates).names), None
+    start = from_local(model, data, K, np.random.default_rng(0))
+    result = run(model, CollapsedVB(max_iter=2, tol=0.0), data, start)
+    own, params, batch = start.warm, start.params, data.whole()
+    assert own is not None
+    parts = [slice(lo, hi) for lo, hi in zip(data.offsets, data.offsets[1:], strict=False)]
+    tables, size = model.prior.tables(params, K), start.seed["segment"].shape[1]
+    kept = []
+    for s, part in enumerate(parts):
+        shares, ids = own["segments"][part].astype(float), batch.companion.rows[part]
+        segment = np.zeros((K, size))
+        for i, j in zip(*np.nonzero(ids >= 0), strict=True):
+            segment[:, ids[i, j]] += shares[i, j]
+        kept.append({
+            "template": own["templates"][s].astype(float), "segment": segment,
+            "repeat": own["repeats"][s].astype(float), "log_absent": without(shares, ids, size),
+        })  # fmt: skip
+    for _ in range(2):
+        for s, part in enumerate(parts):
+            others = {
+                name: sum(one[name] for r, one in enumerate(kept) if r != s) for name in kept[0]
+            }
+            logs = {}
+            for name in ("template", "repeat"):
+                alpha = others[name] + tables[name].pseudo
+                with np.errstate(divide="ignore", invalid="ignore"):
+                    logs[name] = np.log(alpha) - np.log(alpha.sum(-1, keepdims=True))
+            x, seen = tables["segment"].pseudo, others["segment"]
+            q = np.minimum(1.0 - np.exp(others["log_absent"]), seen)
+            given = np.log(x + seen / np.maximum(q, 1e-9))
+            total = np.log(seen.sum(1) + x.sum(1) + float(tables["segment"].rest))
+            logs["segment"] = (1 - q) * np.log(x) + q * given - total[:, None]
+            ids = batch.companion.rows[part]
+            mean, shares = place_shares(templates, ids, logs)
+            segment = np.zeros((K, size))
+            segment[:, : mean["segment"].shape[1]] = mean["segment"]
+            kept[s] = {**mean, "segment": segment, "log_absent": without(shares, ids, size)}
+    for name in kept[0]:
+        wanted, found = sum(one[name] for one in kept), result.counts[name]
+        if name == "log_absent":  # probabilities: what is certain is -40 or rounding
+            wanted, found = np.exp(wanted), np.exp(found)
+        # own counts are kept in single precision
+        np.testing.assert_allclose(found, wanted, atol=2e-6)
+
+
+def test_what_was_drawn_is_there_for_certain() -> None:
+    """Weights after draws are posterior means, as their sampler has them."""
+    model, data = problem("Word+", ["aba", "ab", "bab"], concentration=0.5)
+    start = replace(from_local(model, data, 1, np.random.default_rng(0)), warm=None)
+    counts = run(model, CollapsedGibbs(max_iter=3), data, start).counts
+    np.testing.assert_allclose(counts["log_absent"], -40.0 * counts["segment"])
+    found = model.potentials(counts, start.params, LogMean())["segment"]
+    np.testing.assert_allclose(found, model.predictive(counts, start.params)["segment"], atol=1e-9)
 
 
 def test_substrings_are_numbered_once() -> None:

@@ -14,6 +14,7 @@ from sklearn.utils.estimator_checks import check_estimator as check_with_sklearn
 
 from stickbreak.errors import StickbreakWarning
 from stickbreak.estimators import load
+from stickbreak.estimators.groups import HDPMixture
 from stickbreak.estimators.sequence_fits import SequenceEstimator
 from stickbreak.families.base import BaseFamily
 
@@ -33,14 +34,14 @@ SEQUENCE_CHECKS = {
     "rows of one different weights",
     "check_sample_weight_equivalence_on_dense_data": "the check repeats and shuffles rows, which "
     "makes another sequence of them",
-}  # cannot hold for ordered rows
+}  # cannot hold for rows of units that count as a whole
 
 
 def check_estimator(estimator: Any, X: Any) -> list[dict[str, Any]]:
     """Check an estimator on some rows; an AssertionError says what fails.
 
     First scikit-learn's own checks. Only the equivalence of weights and repeats may fail, for more
-    than one component, and for sequences whatever cannot hold for ordered rows. Then: labels_
+    than one component, and for sequences and groups whatever cannot hold for these. Then: labels_
     equals predict, score is the mean of score_samples, probabilities sum to one, results do not
     depend on n_jobs, and files and pickles restore the same model.
 
@@ -55,9 +56,8 @@ def check_estimator(estimator: Any, X: Any) -> list[dict[str, Any]]:
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the checks use tiny data on purpose
-        expected = (
-            SEQUENCE_CHECKS if isinstance(estimator, SequenceEstimator) else SAMPLE_WEIGHT_CHECKS
-        )
+        has_units = isinstance(estimator, SequenceEstimator | HDPMixture)
+        expected = SEQUENCE_CHECKS if has_units else SAMPLE_WEIGHT_CHECKS
         found = check_with_sklearn(clone(estimator), expected_failed_checks=expected, on_skip=None)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", StickbreakWarning)

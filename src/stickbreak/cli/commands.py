@@ -14,11 +14,13 @@ from stickbreak._version import __version__
 from .file_arguments import (
     AnyFile,
     BitextFile,
+    CompareTo,
     CorpusFile,
     DataFile,
     LinksTo,
     MaybeData,
     ModelFile,
+    OtherModel,
     PageTo,
     SaveTo,
     SentenceFile,
@@ -31,6 +33,7 @@ from .options import (
     ALIGNERS,
     BITEXT,
     CHECKS,
+    COMPARED,
     DATA,
     ENGINE,
     ESTIMATOR,
@@ -55,7 +58,17 @@ class _InOrder(TyperGroup):
 
     def list_commands(self, ctx: Any) -> list[str]:
         """All names."""
-        return ["example", "fit", "show", "report", "predict", "score", "resume", "warmup"]
+        return [
+            "example",
+            "fit",
+            "show",
+            "report",
+            "compare",
+            "predict",
+            "score",
+            "resume",
+            "warmup",
+        ]
 
 
 app = typer.Typer(
@@ -307,6 +320,28 @@ def report(
     write_report(model, data, out, options)
 
 
+@_add(
+    *FIRST_FIT,
+    "stickbreak fit mixture clusters.csv --n-components 2 --out two.stickbreak",
+    "stickbreak compare clusters.stickbreak two.stickbreak clusters.csv --html compared.html",
+    tables=(COMPARED, USE, OUTPUT),
+)
+def compare(
+    one: ModelFile,
+    other: OtherModel,
+    data: MaybeData = None,
+    html: CompareTo = None,
+    **options: Any,
+) -> None:
+    """Two saved models side by side: bounds, held-out scores, and where rows went.
+
+    Without DATA there is no score, and no flow of rows.
+    """
+    from .reporting import write_comparison
+
+    write_comparison(one, other, data, html, options)
+
+
 @_add(*CHECKPOINTED, tables=(RESUME, OUTPUT))
 def resume(
     checkpoint: Annotated[
@@ -377,22 +412,24 @@ def example(
     trees: Annotated[
         bool, typer.Option("--trees", help="Trees in Penn brackets, one on each line of a .mrg.")
     ] = False,
+    strings: Annotated[
+        bool, typer.Option("--strings", help="Strings without spaces, one on each line of a .txt.")
+    ] = False,
     **options: Any,
 ) -> None:
     """Write a small table with three groups to try things on; or other kinds of data."""
     from . import example as examples
 
-    if sequences + documents + bitext + sentences + trees > 1:
-        raise ValueError(
-            "--sequences, --documents, --bitext, --sentences and --trees contradict each other"
-        )
-    if bitext:
-        examples.write_bitext(out, options)
-    elif documents:
-        examples.write_documents(out, options)
-    elif sentences:
-        examples.write_sentences(out, options)
-    elif trees:
-        examples.write_treebank(out, options)
-    else:
-        examples.write_example(out, sequences, options)
+    writers = {
+        "documents": (documents, examples.write_documents),
+        "bitext": (bitext, examples.write_bitext),
+        "sentences": (sentences, examples.write_sentences),
+        "trees": (trees, examples.write_treebank),
+        "strings": (strings, examples.write_strings),
+    }
+    asked = [write for is_asked, write in writers.values() if is_asked]
+    if sequences + len(asked) > 1:
+        raise ValueError(f"--sequences, --{', --'.join(writers)} contradict each other")
+    if not asked:
+        return examples.write_example(out, sequences, options)
+    asked[0](out, options)

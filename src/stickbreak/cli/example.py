@@ -15,7 +15,7 @@ from .output import check_target, print_json, print_lines
 
 __all__ = [
     "make_pairs", "write_bitext", "write_documents", "write_example", "write_sentences",
-    "write_treebank",
+    "write_strings", "write_treebank",
 ]  # fmt: skip
 
 CLUSTERS = (((-4.0, 0.0), 0.8, 300), ((3.0, 3.0), 0.5, 200), ((3.0, -3.0), 1.2, 400))
@@ -141,6 +141,22 @@ def write_treebank(path: Path, options: dict[str, Any]) -> None:
         print_json({"out": str(path), "n_trees": len(lines)})
     else:
         print_lines([f"{len(lines)} trees written to {path}"])
+
+
+def write_strings(path: Path, options: dict[str, Any]) -> None:
+    """300 sentences like `thedogseesacat`, without their spaces."""
+    check_target(path, (".txt",))
+    rng, lines = np.random.default_rng(0), []
+    nouns, verbs = ("cat", "dog", "bird", "child"), ("sees", "hears", "likes", "finds")
+    for _ in range(300):
+        first, second = (f"{rng.choice(('the', 'a'))}{noun}" for noun in rng.choice(nouns, 2))
+        lines.append(first + rng.choice(verbs) + (second if rng.random() < 0.7 else "it"))
+    with replacing(path) as file:
+        file.write(("\n".join(lines) + "\n").encode())
+    if options["json"]:
+        print_json({"out": str(path), "n_strings": len(lines)})
+    else:
+        print_lines([f"{len(lines)} strings written to {path}"])
 
 
 def _help_pages() -> list[list[str]]:

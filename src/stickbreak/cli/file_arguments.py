@@ -10,11 +10,13 @@ import typer
 __all__ = [
     "AnyFile",
     "BitextFile",
+    "CompareTo",
     "CorpusFile",
     "DataFile",
     "LinksTo",
     "MaybeData",
     "ModelFile",
+    "OtherModel",
     "PageTo",
     "SaveTo",
     "SentenceFile",
@@ -65,6 +67,13 @@ AnyFile = Annotated[
 ]
 ModelFile = Annotated[
     Path, typer.Argument(metavar="MODEL", show_default=False, help="A file that `fit` saved.")
+]
+OtherModel = Annotated[
+    Path, typer.Argument(metavar="OTHER", show_default=False, help="Another one.")
+]
+CompareTo = Annotated[
+    Path | None,
+    typer.Option("--html", show_default=False, help="Write a page to this .html file, too."),
 ]
 MaybeData = Annotated[
     Path | None,

@@ -143,6 +143,15 @@ def _read_temperature(text: str) -> float | tuple[float, ...]:
     return values[0] if len(values) == 1 else values
 
 
+def _read_counts(text: str) -> str | float | tuple[float, ...]:
+    """A number, those between commas, or a word that the estimator knows."""
+    try:
+        values = tuple(float(part) for part in text.split(","))
+    except ValueError:
+        return text
+    return values[0] if len(values) == 1 else values
+
+
 def read_product(text: str) -> sb.Product:
     """A family for each group of columns, from `gaussian:height,weight;categorical:*`.
 
@@ -171,6 +180,8 @@ def make_model(entry: ModelEntry, options: dict[str, Any], verbose: int) -> Any:
     if ":" in arguments.get("family", ""):
         arguments["family"] = read_product(arguments["family"])
     arguments.update({n: _read_mixed(arguments[n], MIXED[n]) for n in MIXED if n in arguments})
+    if isinstance(given := arguments.get("concentration"), str):
+        arguments["concentration"] = _read_counts(given)
     # a number that `show` prints, so that the fit can be repeated
     arguments.setdefault("random_state", secrets.randbelow(1 << 31))
     engine = make_engine(options, entry.engine)

@@ -4,6 +4,25 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from .model_options import (
+    ALIGNER_DEFAULTS,
+    ALIGNER_OPTIONS,
+    ANNOTATION_OPTIONS,
+    CHAIN_INITS,
+    CHAIN_OPTIONS,
+    GRAMMAR_OPTIONS,
+    GROUP_OPTIONS,
+    INITS,
+    MIXTURE_OPTIONS,
+    SEGMENT_DEFAULTS,
+    SEGMENT_OPTIONS,
+    STRING_OPTIONS,
+    TOPIC_INITS,
+    TOPIC_OPTIONS,
+    TREE_INITS,
+    TREE_OPTIONS,
+)
+
 __all__ = ["MODELS", "ModelEntry", "reads", "reads_documents", "reads_pairs", "reads_sentences"]
 
 
@@ -13,7 +32,7 @@ class ModelEntry:
 
     estimator : its public name. options : names in ESTIMATOR, TOPICS or ALIGNERS. defaults :
     texts for options whose default differs.
-    reads : "rows", "sequences" (ordered rows, of one or several sequences), "documents", "pairs"
+    reads : "rows", "sequences" (rows of one or several sequences or groups), "documents", "pairs"
         (of sentences) or "sentences"
     engine : the algorithm, if none is named
     """
@@ -27,78 +46,6 @@ class ModelEntry:
     reads: str = "rows"
     engine: str = "memoized"
 
-
-INITS = (
-    '"k-means++"; others are "k-means||" (all rows, in a few passes), "random", "local" (random '
-    'shares) and "collapsed" (sweeps from these)'
-)
-CHAIN_INITS = (
-    '"auto": "collapsed" (sweeps that draw states) for symbols; else "blocks" (of rows in '
-    'succession, far apart), or for hmm the better of both; others are "random-blocks", '
-    '"k-means++" (rows far apart), "random" and "local" (random chains)'
-)
-CHAIN_OPTIONS = (
-    "n_components", "family", "concentration", "start_concentration", "stickiness", "learn_prior",
-    "init", "random_state", "n_init",
-    "n_jobs",
-)  # fmt: skip
-SEGMENT_OPTIONS = (
-    "n_components", "family", "duration", "max_duration", "duration_inference", "n_samples",
-    "right_censored", "left_censored", "concentration", "start_concentration", "learn_prior",
-    "init", "random_state", "n_init", "n_jobs",
-)  # fmt: skip
-SEGMENT_DEFAULTS = {
-    "duration": "negative-binomial",
-    "max_duration": "no limit",
-    "duration_inference": "exact",
-    "n_samples": "10",
-    "init": CHAIN_INITS,
-}
-MIXTURE_OPTIONS = (
-    "n_components",
-    "family",
-    "concentration",
-    "learn_prior",
-    "init",
-    "random_state",
-    "n_init",
-    "n_jobs",
-)
-
-TOPIC_INITS = (
-    '"collapsed" (60 collapsed sweeps from random shares of every word); others are "documents" '
-    '(clusters of documents by their words), "random" (documents far apart) and "local" (random '
-    "shares)"
-)
-TOPIC_OPTIONS = (
-    "n_components", "concentration", "word_concentration", "learn_prior", "restarts", "init",
-    "random_state", "n_init", "n_jobs",
-)  # fmt: skip
-
-ALIGNER_OPTIONS = (
-    "directions", "word_concentration", "null", "lowercase", "max_length", "random_state", "n_jobs",
-)  # fmt: skip
-ALIGNER_DEFAULTS = {
-    "directions": "both",
-    "word_concentration": "0.01",
-    "null": "0.05",
-    "max_length": "500",
-}
-
-TREE_OPTIONS = ("max_length", "init", "random_state", "n_init", "n_jobs")
-GRAMMAR_OPTIONS = (
-    "n_components", "concentration", "kind_concentration", "root_concentration", "learn_prior",
-    *TREE_OPTIONS,
-)  # fmt: skip
-ANNOTATION_OPTIONS = (
-    "n_subtypes", "horizontal", "concentration", "word_concentration", "root_concentration",
-    "rare", "prune",
-    *TREE_OPTIONS,
-)  # fmt: skip
-TREE_INITS = (
-    '"auto": "local" (random weights for every sentence) for collapsed inference, "collapsed" '
-    "(sweeps from there) for all others"
-)
 
 MODELS = (
     ModelEntry(
@@ -170,6 +117,27 @@ MODELS = (
             "stickiness": "0",
             "root": "beta",
             "init": CHAIN_INITS,
+        },
+        reads="sequences",
+    ),
+    ModelEntry(
+        "hdp-mixture",
+        "HDPMixture",
+        "Fit a hierarchical Dirichlet process mixture to rows in groups: finds the number of "
+        "components, which all groups share.",
+        (
+            "stickbreak example --sequences walks.csv",
+            "stickbreak fit hdp-mixture walks.csv --sequence-id sequence --seed 0 --out "
+            "groups.stickbreak",
+        ),
+        GROUP_OPTIONS,
+        {
+            "n_components": "1, to begin with",
+            "moves": "yes, unless --root point",
+            "concentration": "1",
+            "top_concentration": "10",
+            "root": "beta",
+            "init": '"auto" (a settled mixture of all rows); others are "k-means++" and "random"',
         },
         reads="sequences",
     ),
@@ -350,7 +318,7 @@ MODELS = (
             "top_concentration": "1",
             "root": "beta",
             "max_length": "60",
-            "moves": "yes, unless --root point",
+            "moves": "yes, unless --root point or tables",
             "init": TREE_INITS,
         },
         reads="sentences",
@@ -376,6 +344,32 @@ MODELS = (
             "max_length": "120",
             "moves": "no",
             "init": '"treebank" (its counts, with 1 % noise) or "collapsed" (sweeps from there)',
+        },
+        reads="sentences",
+        engine="collapsed",
+    ),
+    ModelEntry(
+        "template-grammar",
+        "TemplateGrammar",
+        "Fit templates of slots to strings without spaces: finds words or morphemes. Spaces in the "
+        "file are left out.",
+        (
+            "stickbreak example --strings strings.txt",
+            "stickbreak fit template-grammar strings.txt --seed 0 --out words.stickbreak",
+            "stickbreak predict words.stickbreak strings.txt --out words.txt",
+        ),
+        STRING_OPTIONS,
+        {
+            "templates": "Word+",
+            "base": "spelling",
+            "stop": "0.5",
+            "concentration": "20, of all substrings together; with --base uniform, of each",
+            "template_concentration": "1",
+            "repeat_concentration": "1",
+            "max_segment": "10",
+            "moves": "no",
+            "init": '"auto": "cooled" (40 sweeps of collapsed-gibbs, whose temperature falls from '
+            '5 to 1); for collapsed-gibbs itself "local" (random weights for every string)',
         },
         reads="sentences",
         engine="collapsed",

@@ -11,9 +11,9 @@ from typing import Annotated, Any
 import typer
 
 __all__ = [
-    "ALIGNERS", "ALIGNER_ENGINE", "BITEXT", "CHECKS", "DATA", "ENGINE", "ESTIMATOR", "OUTPUT",
-    "PAGE", "RESUME", "SENTENCES", "SEQUENCES", "SYMMETRIZE", "TOPICS", "TOPIC_ENGINE", "USE",
-    "VOCABULARY", "Option", "Stopped", "with_options",
+    "ALIGNERS", "ALIGNER_ENGINE", "BITEXT", "CHECKS", "COMPARED", "DATA", "ENGINE", "ESTIMATOR",
+    "OUTPUT", "PAGE", "RESUME", "SENTENCES", "SEQUENCES", "SYMMETRIZE", "TOPICS", "TOPIC_ENGINE",
+    "USE", "VOCABULARY", "Option", "Stopped", "with_options",
 ]  # fmt: skip
 
 
@@ -58,6 +58,22 @@ ESTIMATOR = {
     "rare": Option(int, "Words seen up to so many times are known by their shape"),
     "prune": Option(float, "Posterior of a span's symbol up to which parses leave it out"),
     "word_concentration": Option(float, "Prior count of each word that a tag has"),
+    "templates": Option(
+        str,
+        'Sequences of slots, | between them: "Stem | Prefix Stem | Prefix+ Stem". + marks a slot '
+        "for one or more segments",
+    ),
+    "base": Option(
+        str,
+        'Prior of substrings: "spelling", letter by letter, or "uniform", all those of the data '
+        "alike",
+    ),
+    "stop": Option(float, "Chance that a substring ends after a letter, for --base spelling"),
+    "template_concentration": Option(float, "Prior count of each template"),
+    "repeat_concentration": Option(
+        float, "Prior count of using a slot with + again, and of leaving it"
+    ),
+    "max_segment": Option(int, "Most letters of a segment"),
     "start_concentration": Option(float, "Of the prior on the first state"),
     "top_concentration": Option(float, "Of the root that all rows of transitions share"),
     "stickiness": Option(float, "Extra prior count of staying in a state"),
@@ -133,7 +149,10 @@ ENGINE = {
 TOPICS = {
     "n_components": Option(int, "Number of topics"),
     "concentration": Option(
-        float, "Of the prior on a document's topics; small values give documents of few topics"
+        str,
+        "Of the prior on a document's topics; small values give documents of few topics. lda: also "
+        "one number for each topic, with commas between, or auto to learn these",
+        metavar="C[,C...]",
     ),
     "top_concentration": Option(
         float, "Of the shares that all documents have in common; large values expect many topics"
@@ -302,6 +321,8 @@ PAGE = {
     "no_data": Option(bool, "No row of the data may be in the page: only sums.", default=False),
     "no_texts": Option(bool, "No words of documents may be in the page.", default=False),
 }
+
+COMPARED = {name: PAGE[name] for name in ("title", "force")}
 
 OUTPUT = {
     "json": Option(bool, "Print one JSON object on stdout, and nothing else there.", default=False),

@@ -46,18 +46,18 @@ def configure_logs(options: dict[str, Any]) -> int:
     return int(is_live)
 
 
-def check_target(path: Path | None, suffixes: tuple[str, ...] = ()) -> None:
+def check_target(path: Path | None, suffixes: tuple[str, ...] = (), option: str = "--out") -> None:
     """Raise a clear error now for a file that could not be written later."""
     if path is None:
         return
     if suffixes and path.suffix.lower() not in suffixes:
-        raise ValueError(f"--out {path}: expected a {' or '.join(suffixes)} file")
+        raise ValueError(f"{option} {path}: expected a {' or '.join(suffixes)} file")
     try:
         folder = targets.check_target(path).parent
     except (ValueError, FileNotFoundError) as error:
-        raise ValueError(f"--out {path}: {error}") from None
+        raise ValueError(f"{option} {path}: {error}") from None
     if not os.access(folder, os.W_OK):
-        raise ValueError(f"--out {path}: nothing may be written to {folder}")
+        raise ValueError(f"{option} {path}: nothing may be written to {folder}")
 
 
 def plain(value: Any) -> Any:

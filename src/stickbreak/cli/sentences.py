@@ -66,13 +66,19 @@ def is_of_tags(model: Any) -> bool:
 def training_data(model: Any, path: Path, column: str | None) -> list[Any]:
     """What a model is fitted to: trees, or the words or tags of sentences."""
     if not model.learns_from_trees:
-        return list(read_file(path, column, is_of_tags(model)).words)
+        return sentences_of(model, path, column)
     if column is not None:
         raise ValueError(f"--column does not apply: {type(model).__name__} reads whole trees")
     trees: list[Any] = list(iter_trees(path))
     if not trees:
         raise ValueError(f"{path} has no trees")
     return trees
+
+
+def sentences_of(model: Any, path: Path, column: str | None) -> list[Any]:
+    """Words or tags of sentences; or strings, whose spaces are left out."""
+    words = read_file(path, column, is_of_tags(model)).words
+    return ["".join(own) for own in words] if model.cuts_strings else list(words)
 
 
 def fit_sentences(entry: ModelEntry, data: Path, out: Path | None, options: dict[str, Any]) -> None:
@@ -89,7 +95,10 @@ def fit_sentences(entry: ModelEntry, data: Path, out: Path | None, options: dict
 
 
 def predict_sentences(model: Any, data: Path, out: Path | None, options: dict[str, Any]) -> None:
-    """The best trees: CoNLL-U of heads, or brackets."""
+    """The best trees: CoNLL-U of heads, or brackets; strings with spaces between segments."""
+    if model.cuts_strings:
+        _predict_strings(model, data, out, options)
+        return
     is_heads = is_of_tags(model)
     check_target(out, WORD_FILES if is_heads else TREE_FILES)
     given = read_file(data, options.get("column"), is_heads)
@@ -102,6 +111,21 @@ def predict_sentences(model: Any, data: Path, out: Path | None, options: dict[st
     if is_heads:
         pairs = zip(lines, trees, strict=True)
         texts = (format_conllu(line.with_heads(heads)) + "\n" for line, heads in pairs)
+    _write(texts, out)
+
+
+def _predict_strings(model: Any, data: Path, out: Path | None, options: dict[str, Any]) -> None:
+    check_target(out, (".txt",))
+    found = model.parse(sentences_of(model, data, options.get("column")))
+    if options["json"]:
+        segments = [[{"name": part.name, "text": part.text} for part in own] for own in found]
+        print_json({"n_sentences": len(found), "segments": segments})
+        return
+    _write((" ".join(part.text for part in own) + "\n" for own in found), out)
+
+
+def _write(texts: Iterable[str], out: Path | None) -> None:
+    """To a file, or to stdout."""
     if out is None:
         sys.stdout.writelines(texts)
         sys.stdout.flush()
@@ -121,15 +145,18 @@ def _as_conllu(words: list[str]) -> ConlluSentence:
 
 
 def score_sentences(model: Any, data: Path, per_row: bool, options: dict[str, Any]) -> None:
-    """Nats per word, or of each sentence."""
-    words = read_file(data, options.get("column"), is_of_tags(model)).words
+    """Nats per word, or letter, or of each sentence."""
+    words = sentences_of(model, data, options.get("column"))
     values = model.score_sequences(words)
     if per_row:
         found = {"n_sentences": len(words), "log_probabilities": values}
         lines = ["log_probability", *map(repr, values.tolist())]
     else:
         mean = float(values.sum() / sum(map(len, words)))
-        found, lines = {"score": mean, "n_sentences": len(words)}, [f"{mean!r} nats per word"]
+        found, lines = (
+            {"score": mean, "n_sentences": len(words)},
+            [f"{mean!r} nats per {model._row_noun}"],
+        )
     print_json(found) if options["json"] else print_lines(lines)
 
 

@@ -14,14 +14,13 @@ import stickbreak as sb
 from stickbreak.data import FileTable, open_like
 from stickbreak.estimators.segment_answers import SegmentModel
 from stickbreak.estimators.segment_forecasts import Segments
-from stickbreak.estimators.sequence_fits import SequenceEstimator
 from stickbreak.progress import Phase
-from stickbreak.reading import Stack, count_documents
+from stickbreak.reading import Groups, Stack, count_documents
 from stickbreak.stats import Array
 
 from .bitexts import open_bitext, predict_links, score_pairs
 from .fitting import find_sequences, open_corpus, refuse_pair_options, refuse_table_options
-from .models import reads_documents, reads_pairs, reads_sentences
+from .models import reads, reads_documents, reads_pairs, reads_sentences
 from .output import check_target, configure_logs, print_json, print_lines, write_rows
 from .sentences import predict_sentences, score_sentences
 
@@ -195,7 +194,7 @@ def open_rows(
         raise ValueError(f"--words is for topic models; {path} holds a {type(model).__name__}")
     names = list(model.feature_names_in_) if hasattr(model, "feature_names_in_") else None
     with Phase(f"reading {data.name}", bool(verbose)) as phase:
-        if options["sequence_id"] is not None and not isinstance(model, SequenceEstimator):
+        if options["sequence_id"] is not None and reads(type(model).__name__) != "sequences":
             raise ValueError(
                 f"--sequence-id is for models of sequences; {path} holds a {type(model).__name__}"
             )
@@ -210,7 +209,7 @@ def open_rows(
             categories=model.categories_,
         )
     checked = model._use(model._given(table, **where))[1]
-    return table, checked.shape.given_offsets if isinstance(checked, Stack) else None
+    return table, checked.shape.given_offsets if isinstance(checked, Stack | Groups) else None
 
 
 def _parts(

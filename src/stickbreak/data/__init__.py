@@ -12,6 +12,8 @@ from .readers import FileTable, open_like, open_table, read_names, read_pieces, 
 from .runs import Runs, find_runs, join_runs
 from .scale import Scale, check_table, measure, name_columns
 from .sequences import Sequences, span_rows
+from .shard_rows import ShardRows, is_by_reference, load_rows
+from .shards import ShardTable, open_shards
 from .spill import Shelf, Spill, Spilled
 from .spool import GrowingColumn, scratch
 from .table import Steps, Table, compact, is_on_disk, is_sparse
@@ -47,6 +49,8 @@ __all__ = [
     "Runs",
     "Scale",
     "Sequences",
+    "ShardRows",
+    "ShardTable",
     "Shelf",
     "Side",
     "Spill",
@@ -65,6 +69,7 @@ __all__ = [
     "compact",
     "find_runs",
     "find_words",
+    "is_by_reference",
     "is_on_disk",
     "is_sparse",
     "iter_conllu",
@@ -73,6 +78,7 @@ __all__ = [
     "join_runs",
     "lag_rows",
     "list_rules",
+    "load_rows",
     "make_tree",
     "measure",
     "name_columns",
@@ -80,6 +86,7 @@ __all__ = [
     "number_pairs",
     "number_trees",
     "open_like",
+    "open_shards",
     "open_table",
     "parse_brackets",
     "parse_templates",

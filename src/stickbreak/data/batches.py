@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from .shard_rows import is_by_reference, load_rows
+
 __all__ = [
     "LANE_ROWS",
     "MAX_LANES",
@@ -34,6 +36,7 @@ LANE_UNITS = 32  # sequences are inferred side by side, so a lane with few of th
 MAX_LANES = 16  # limits the number of useful workers in a batch
 # Sequences of so many rows on average are inferred one by one, in pieces: each may be a lane.
 LONG_ROWS, MAX_LONG_LANES = 32_768, 64
+SHARD_LANE_ROWS = 65_536  # rows by reference, whose lanes may travel: each costs milliseconds then
 
 
 def span_offsets(begins: Array, ends: Array) -> Array:
@@ -228,6 +231,15 @@ class Batch:
             **({} if self.companion is None else self.companion.cut),
         }
 
+    @property
+    def is_by_reference(self) -> bool:
+        """Whether rows are read where they are used."""
+        return is_by_reference(self.rows)
+
+    def loaded(self) -> Batch:
+        """The same part with its rows in memory, or mapped."""
+        return self.with_rows(load_rows(self.rows)) if self.is_by_reference else self
+
     def repeats_or_ones(self) -> Array:
         """(n,) repeats, or ones if there are none."""
         return np.ones(self.n_rows) if self.repeats is None else self.repeats
@@ -297,6 +309,8 @@ class Batch:
         """
         if work is not None:
             return self._lanes_by_work(count, work)
+        if count is None and self.is_by_reference:
+            return self._lanes_of_files()
         if count is None:
             count = min(MAX_LANES, max(1, self._n_lanes()))
             if self.offsets is not None and self.n_rows >= LONG_ROWS * max(1, self.n_spans):
@@ -304,6 +318,15 @@ class Batch:
         return (
             [self] if count == 1 else self._cut_near(np.linspace(0, self.n_rows, count + 1)[1:-1])
         )
+
+    def _lanes_of_files(self) -> list[Batch]:
+        """Nearly equal parts of each file, of about 65,536 rows, however many."""
+        ends = np.r_[0, self.rows.cuts, self.n_rows]
+        targets = [
+            np.linspace(lo, hi, 1 + max(1, round((hi - lo) / SHARD_LANE_ROWS)))[1:]
+            for lo, hi in pairwise(ends.tolist())
+        ]
+        return self._cut_near(np.concatenate(targets)[:-1])
 
     def _n_lanes(self) -> int:
         if self.offsets is None:

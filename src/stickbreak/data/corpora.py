@@ -67,7 +67,8 @@ def read_corpus(
 
     Returns
     -------
-    Corpus
+    Corpus. Counts of large files (over eight million) are in temporary files, which fits and
+    answers read batch by batch. Words of a document are in order, each once.
 
     Examples
     --------

@@ -17,6 +17,7 @@ from scipy import sparse
 
 from stickbreak.errors import DataWarning, quoted
 
+from .counted import CountedDocuments
 from .limits import limit, refusal
 from .lines import LineReader, Report
 
@@ -98,17 +99,18 @@ def _check_empty(path: Path, n_empty: int) -> None:
 def read_ldac(path: Path, file: IO[bytes], n_words: int | None, report: Report | None) -> Any:
     """Counts (S, V) of lines `n id:count id:count ...`, ids from 0."""
     pieces = LineReader(path, file).pieces(report)
-    parts, n_empty = [], 0
+    made, n_empty = CountedDocuments(), 0
     for line, found in _parse(path, pieces, _ldac_piece, "n id:count id:count ..."):
         lengths, symbols, counts = found
         own = (
             symbols if n_words is None else symbols[:0]
         )  # a known vocabulary is checked at the end
         _check_entries(path, line, lengths, own, counts)
-        n_empty += int((found[0] == 0).sum())
+        n_empty += int((lengths == 0).sum())
         _check_empty(path, n_empty)
-        parts.append(found)
-    return _matrix(path, parts, n_words)
+        _check_known(path, line, lengths, symbols, n_words)
+        made.add(*found)
+    return _require_some(path, made).matrix(n_words)
 
 
 def _ldac_piece(text: bytes) -> tuple[Array, Array, Array] | None:
@@ -145,25 +147,74 @@ def read_docword(path: Path, file: IO[bytes], n_words: int | None, report: Repor
         raise ValueError(f"{path} has a vocabulary of {size} words; got {n_words}")
     if n_words is None and size > limit("SYMBOLS"):
         raise refusal("SYMBOLS", f"{path}, line 2", f"a vocabulary of {size:,} words")
-    parts = []
-    for line, found in _parse(path, reader.pieces(report), _triples, "document word count"):
-        _check_entries(path, line, np.ones(len(found)), found[:0, 1], found[:, 2])
-        parts.append(found)
-    rows = np.concatenate(parts) if parts else np.zeros((0, 3), dtype=np.int64)
-    if len(rows) != n_entries:
+    found = _Triples(path, n_documents, size)
+    for line, rows in _parse(path, reader.pieces(report), _triples, "document word count"):
+        _check_entries(path, line, np.ones(len(rows)), rows[:0, 1], rows[:, 2])
+        found.add(line, rows)
+    if found.n_read != n_entries:
         raise ValueError(
-            f"{path} says that it has {n_entries} entries, but has {len(rows)}: it is not complete"
+            f"{path} says that it has {n_entries} entries, but has {found.n_read}: it is not "
+            "complete"
         )
-    for column, most, what in ((0, n_documents, "document"), (1, size, "word")):
-        bad = np.flatnonzero((rows[:, column] < 1) | (rows[:, column] > most))
-        if len(bad):
-            raise ValueError(
-                f"{path}, line {bad[0] + 4}: {what} {rows[bad[0], column]} is not "
-                f"between 1 and {most}"
-            )
-    _check_empty(path, n_documents - len(np.unique(rows[:, 0])))
-    parts_of: Any = rows[:, 2].astype(float), (rows[:, 0] - 1, rows[:, 1] - 1)
-    return sparse.csr_array(parts_of, shape=(n_documents, size))
+    return found.matrix()
+
+
+class _Triples:
+    """Entries of a docword file; documents are in order, or all entries are held until its end."""
+
+    def __init__(self, path: Path, n_documents: int, size: int) -> None:
+        self._path, self._n_documents, self._size = path, n_documents, size
+        self._made, self._n_empty = CountedDocuments(), 0
+        self._open = np.zeros((0, 3), dtype=np.int64)  # of the last document, which may go on
+        self._others: list[Array] | None = None  # once some entry is of an earlier document
+        self.n_read = 0
+
+    def add(self, line: int, rows: Array) -> None:
+        """Lines (E, 3) document, word, count, from line `line` on."""
+        for column, most, what in ((0, self._n_documents, "document"), (1, self._size, "word")):
+            bad = np.flatnonzero((rows[:, column] < 1) | (rows[:, column] > most))
+            if len(bad):
+                raise ValueError(
+                    f"{self._path}, line {bad[0] + line}: {what} {rows[bad[0], column]} is not "
+                    f"between 1 and {most}"
+                )
+        self.n_read += len(rows)
+        if self._others is not None:
+            self._others.append(rows)
+            return
+        rows = np.concatenate([self._open, rows])
+        is_ordered = not len(rows) or (
+            bool((np.diff(rows[:, 0]) >= 0).all()) and rows[0, 0] > self._made.n_documents
+        )
+        if not is_ordered:
+            self._others = [rows]
+            return
+        last = int(np.searchsorted(rows[:, 0], rows[-1, 0])) if len(rows) else 0
+        self._open = rows[last:]
+        self._close(rows[:last], int(rows[last, 0]) - 1 if len(rows) else self._made.n_documents)
+
+    def _close(self, rows: Array, until: int) -> None:
+        """Documents up to number `until` are complete."""
+        n = until - self._made.n_documents
+        if n > 0:
+            self._n_empty += n - len(np.unique(rows[:, 0]))
+            _check_empty(self._path, self._n_empty)
+            lengths = np.bincount(rows[:, 0] - self._made.n_documents - 1, minlength=n)
+            self._made.add(lengths, rows[:, 1] - 1, rows[:, 2])
+
+    def matrix(self) -> Any:
+        """Counts (S, V) of all entries."""
+        if self._others is None:
+            self._close(self._open, self._n_documents)
+            return self._made.matrix(self._size)
+        rows, n = np.concatenate(self._others), self._n_documents
+        _check_empty(self._path, n - self._made.n_documents - len(np.unique(rows[:, 0])))
+        parts: Any = rows[:, 2].astype(float), (rows[:, 0] - 1, rows[:, 1] - 1)
+        before = self._made.matrix(self._size)
+        before.resize((n, self._size))
+        found = before + sparse.csr_array(parts, shape=(n, self._size))
+        _check_empty(self._path, int((np.diff(found.indptr) == 0).sum()))
+        return found
 
 
 def _read_sizes(path: Path, header: list[bytes]) -> list[int]:
@@ -209,31 +260,32 @@ def read_texts(
     """Counts (S, V) of a document on each line, and the words; known : count only these."""
     ids = _number_words(known)
     left_out: set[bytes] | None = None if known is None else set()
-    parts, n_empty = [], 0
+    made, n_empty = CountedDocuments(), 0
     for line, piece in LineReader(path, file).pieces(report, WORD_BYTES):
         text = piece.removeprefix(MARK) if line == 1 else piece
         _check_empty(path, text.count(b"\n\n"))  # before a loop over them
         _require_utf8(path, text, line)
-        parts.append(_count_piece(text, ids, left_out))
+        found = _count_piece(text, ids, left_out)
+        made.add(*found)
         if known is None and len(ids) > limit("SYMBOLS"):
             raise refusal("SYMBOLS", str(path), f"{len(ids):,} or more distinct words")
-        n_empty += int((parts[-1][0] == 0).sum())
+        n_empty += int((found[0] == 0).sum())
         _check_empty(path, n_empty)
     if left_out:
         _warn_of_others(path, left_out)
-    if parts and not any(len(symbols) for _, symbols, _ in parts):
+    if made.n_documents and not made.n_entries:
         raise ValueError(
             f"{path} has no words"
             + ("" if known is None else " of the vocabulary; capitals count in words")
         )
+    _require_some(path, made)
     if known is not None:
-        return _matrix(path, parts, len(known)), known
+        return made.matrix(len(known)), known
     order = sorted(ids)
     rank = np.empty(len(ids), dtype=np.int64)
     rank[[ids[word] for word in order]] = np.arange(len(ids))
-    sorted_parts = [(lengths, rank[symbols], counts) for lengths, symbols, counts in parts]
     words = tuple(word.decode("utf-8") for word in order)
-    return _matrix(path, sorted_parts, len(words)), words
+    return made.renumbered(rank.__getitem__, len(words)), words
 
 
 def _number_words(known: tuple[str, ...] | None) -> dict[bytes, int]:
@@ -291,19 +343,20 @@ def _warn_of_others(path: Path, words: set[bytes]) -> None:
 # ---------------------------------------------------------------------------------------------- all
 
 
-def _matrix(path: Path, parts: list[tuple[Array, Array, Array]], n_words: int | None) -> Any:
-    """Counts (S, V) from pieces: entries per line (L,), and ids and counts (E,) of the entries."""
-    if not parts:
-        raise ValueError(f"{path} is empty; expected a line for each document")
-    lengths, symbols, counts = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
-    offsets = np.r_[0, np.cumsum(lengths)]
-    largest = int(symbols.max(initial=-1))
-    if n_words is not None and largest >= n_words:
-        document = int(np.searchsorted(offsets, int(np.argmax(symbols >= n_words)), side="right"))
+def _check_known(
+    path: Path, line: int, lengths: Array, symbols: Array, n_words: int | None
+) -> None:
+    """Refuse words beyond a given vocabulary, in lines from `line` on, of lengths (L,)."""
+    if n_words is not None and symbols.max(initial=-1) >= n_words:
+        first = int(np.argmax(symbols >= n_words))
+        at = line + int(np.searchsorted(np.cumsum(lengths), first, side="right"))
         raise ValueError(
-            f"{path}, line {document}: word {symbols[symbols >= n_words][0]} is not "
-            f"in a vocabulary of {n_words}"
+            f"{path}, line {at}: word {symbols[first]} is not in a vocabulary of {n_words}"
         )
-    shape = len(offsets) - 1, largest + 1 if n_words is None else n_words
-    entries: Any = counts.astype(float), symbols, offsets
-    return sparse.csr_array(entries, shape=shape)
+
+
+def _require_some(path: Path, made: CountedDocuments) -> CountedDocuments:
+    """The documents, if there are any."""
+    if not made.n_documents:
+        raise ValueError(f"{path} is empty; expected a line for each document")
+    return made

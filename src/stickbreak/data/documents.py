@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -12,7 +13,8 @@ from scipy import sparse
 
 from .batches import Array, Batch
 from .sequences import Sequences
-from .table import Steps
+from .spool import GrowingColumn
+from .table import Steps, Table, is_on_disk, is_sparse
 
 __all__ = ["Documents"]
 
@@ -36,7 +38,13 @@ class Documents(Sequences):
 
     @classmethod
     def from_counts(cls, counts: Any, times: Array | None = None) -> Documents:
-        """Documents from a matrix (S, V) of counts, dense or sparse."""
+        """Documents from a matrix (S, V) of counts, dense or sparse.
+
+        One that `read_corpus` left in files is used as it is.
+        """
+        if is_sparse(counts) and is_on_disk(counts.data):
+            ends = counts.indptr.astype(np.int64)
+            return cls(counts.indices[:, None], counts.data, None, ends, times)
         matrix = sparse.csr_array(counts, dtype=float, copy=True)  # it is changed below
         matrix.sum_duplicates()
         matrix.eliminate_zeros()
@@ -72,18 +80,39 @@ class Documents(Sequences):
 
         Each batch has its own vocabulary.
         """
+        parts = self._cut(n_batches)
+        if len(parts) == 1:
+            return [self.whole()]
+        if is_on_disk(self.rows):
+            return own_vocabularies(parts)
+        return [own_vocabulary(part) for part in parts]
+
+    def _cut(self, n_batches: int | str) -> list[Batch]:
+        """The same batches, with the vocabulary of all."""
         if n_batches == "auto":
             n_batches = max(1, round(self.n_rows / BATCH_WORDS))
         count = max(1, min(int(n_batches), self.n_spans))
         assert self.offsets is not None
         cuts = np.searchsorted(self.offsets, np.linspace(0, self.n_rows, count + 1)[1:-1])
         whole, bounds = self.whole(), np.unique(np.r_[0, cuts, self.n_spans])
-        parts = [whole.part(int(lo), int(hi)).alone() for lo, hi in pairwise(bounds)]
-        return (
-            [own_vocabulary(replace(part, id=i)) for i, part in enumerate(parts)]
-            if count > 1
-            else [whole]
-        )
+        parts = (whole.part(int(lo), int(hi)).alone() for lo, hi in pairwise(bounds))
+        return [replace(part, id=i) for i, part in enumerate(parts)]
+
+    def parts(self) -> list[Table]:
+        """The batches as separate documents, with the vocabulary of all."""
+        return [self._of(batch) for batch in self._cut("auto")]
+
+    def in_order(self) -> Iterator[Batch]:
+        """The batches one by one, with the vocabulary of all."""
+        return iter(self._cut("auto"))
+
+    def _of(self, batch: Batch) -> Documents:
+        """The documents of a batch, with the vocabulary of all."""
+        rows = batch.rows if batch.symbols is None else batch.symbols[batch.rows]
+        return replace(
+            self, rows=rows, repeats=batch.repeats, sets=batch.sets, offsets=batch.offsets,
+            times=batch.times,
+        )  # fmt: skip
 
     def take(self, indices: Array, id: int = 0) -> Batch:
         """The documents `indices`, in their order, with their own vocabulary."""
@@ -111,8 +140,7 @@ class Documents(Sequences):
         if self.n_rows <= size:
             return self
         batch = self.sample(size, rng)
-        rows = batch.rows if batch.symbols is None else batch.symbols[batch.rows]
-        return Documents(rows, batch.repeats, batch.sets, batch.offsets, batch.times)
+        return self._of(batch)
 
     def fingerprint(self) -> str:
         """A digest that identifies these data."""
@@ -120,14 +148,31 @@ class Documents(Sequences):
         return hashlib.blake2b(super().fingerprint().encode() + times, digest_size=16).hexdigest()
 
 
+def own_vocabularies(batches: list[Batch]) -> list[Batch]:
+    """As `own_vocabulary`, with the new numbers in a temporary file once they are many."""
+    column, found, at = GrowingColumn(np.int32), [], 0
+    for batch in batches:
+        own = own_vocabulary(batch)
+        if own.symbols is not None:
+            column.add(own.rows[:, 0])
+        found.append(replace(own, rows=batch.rows))
+    numbers = column.whole()
+    for i, batch in enumerate(found):
+        if batch.symbols is not None:
+            found[i] = batch.with_rows(numbers[at : at + batch.n_rows, None])
+            at += batch.n_rows
+    return found
+
+
 def own_vocabulary(batch: Batch) -> Batch:
     """The batch with its own vocabulary, so that counts and potentials are as small as its data.
 
-    Vectors stay as they are.
+    Vectors stay as they are, and so do rows of several symbols, or with missing ones.
     """
-    if batch.rows.dtype.kind not in "iu":
+    rows = batch.rows
+    if rows.dtype.kind not in "iu" or rows.shape[1] != 1 or (rows < 0).any():
         return batch
-    symbols, renamed = np.unique(batch.rows, return_inverse=True)
+    symbols, renamed = np.unique(rows, return_inverse=True)
     return replace(
         batch, rows=renamed.reshape(-1, 1).astype(np.int32), symbols=symbols.astype(np.int64)
     )

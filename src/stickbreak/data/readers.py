@@ -24,6 +24,7 @@ from .words import Codes, WordsError, order_words
 __all__ = [
     "KINDS",
     "FileTable",
+    "kept_dtype",
     "open_like",
     "open_table",
     "read_names",
@@ -336,13 +337,7 @@ def _open_npy(
 
     _refuse_options(path, array=array, header=header)
     rows = open_npy(path)
-    if (
-        columns is None
-        and rows.dtype.isnative
-        and rows.dtype.kind in "fiu"
-        and rows.dtype.itemsize <= 8
-        and rows.dtype != np.float16
-    ):
+    if columns is None and kept_dtype(rows.dtype) == rows.dtype:
         return FileTable(rows, None, path)
     wanted = _choose(path, None, rows.shape[1], columns)
     step = max(1, PIECE_VALUES // max(1, rows.shape[1]))
@@ -351,6 +346,12 @@ def _open_npy(
         None,
         path,
     )
+
+
+def kept_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """The dtype in which the rows of a `.npy` file are used: their own, or float64."""
+    is_kept = dtype.isnative and dtype.kind in "fiu" and dtype.itemsize <= 8
+    return dtype if is_kept and dtype != np.float16 else np.dtype(np.float64)
 
 
 def _choose(

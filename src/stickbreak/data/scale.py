@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from stickbreak.errors import DataWarning
 
+from .shard_rows import load_rows
 from .table import Table, is_sparse
 
 __all__ = ["Scale", "check_table", "measure", "name_columns"]
@@ -135,7 +136,7 @@ def _sum_moments(
     check: Callable[[Any, int], None] | None,
     allow_missing: bool,
 ) -> Scale:
-    n_columns = int(change(table.rows[:1]).shape[1])
+    n_columns = int(change(load_rows(table.rows[:1])).shape[1])
     first, largest = np.zeros(n_columns), np.full(n_columns, -np.inf)
     seen, is_whole = np.zeros_like(first), np.full(n_columns, not is_sparse(table.rows))
     for lo, rows, repeats in _scan(table, change):
@@ -194,7 +195,7 @@ def name_columns(chosen: Array) -> str:
 def _scan(table: Table, change: Callable[[Any], Any] = _same) -> Any:
     size = max(1, SCAN_VALUES // max(1, table.rows.shape[1]))
     for lo in range(0, table.n_rows, size):
-        rows = change(table.rows[lo : lo + size])
+        rows = change(load_rows(table.rows[lo : lo + size]))
         repeats = np.ones(rows.shape[0]) if table.repeats is None else table.repeats[lo : lo + size]
         yield lo, rows, repeats
 

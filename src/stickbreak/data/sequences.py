@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .batches import Batch, Companion, Windows, span_offsets, span_rows
-from .table import BATCH_ROWS, Steps, Table
+from .table import Steps, Table
 
 __all__ = ["Sequences", "span_rows"]
 
@@ -94,7 +94,9 @@ class Sequences(Table):
         "auto": about 20,000 rows and at least 64 sequences each, which are inferred side by side.
         """
         if n_batches == "auto":
-            n_batches = max(1, min(round(self.n_rows / BATCH_ROWS), self.n_spans // BATCH_UNITS))
+            n_batches = max(
+                1, min(round(self.n_rows / self.batch_rows), self.n_spans // BATCH_UNITS)
+            )
         count = min(int(n_batches), self.n_spans)
         return [replace(part.alone(), id=i) for i, part in enumerate(self.whole().lanes(count))]
 
@@ -152,7 +154,7 @@ class Sequences(Table):
             return self.take(order[: max(1, n_whole)])
         unit = self.whole().part(int(order[0]), int(order[0]) + 1)
         begin = int(rng.integers(unit.n_rows - size + 1))
-        return unit.rows_between(begin, begin + size).alone()
+        return unit.rows_between(begin, begin + size).alone().loaded()
 
     def cut_windows(self, length: int, rng: np.random.Generator) -> Array:
         """(W, 2) begin and end of windows that cover every row once, cut every `length` rows.

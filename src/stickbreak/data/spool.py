@@ -91,10 +91,14 @@ def _mapped(file: IO[bytes], mode: Any, shape: tuple[int, ...], dtype: Any) -> A
 
 
 class GrowingColumn:
-    """A column of numbers that grows: in memory, or in a temporary file once it is large."""
+    """A column of numbers that grows: in memory, or in a temporary file once it is large.
 
-    def __init__(self, dtype: Any) -> None:
+    held : bytes in memory; default 64 MB
+    """
+
+    def __init__(self, dtype: Any, held: int | None = None) -> None:
         self._dtype, self._n_rows, self._n_bytes = np.dtype(dtype), 0, 0
+        self._held = HELD if held is None else held
         self._pieces: list[Array] = []
         self._file: IO[bytes] | None = None
 
@@ -103,7 +107,7 @@ class GrowingColumn:
         self._pieces.append(np.ascontiguousarray(piece, dtype=self._dtype))
         self._n_rows += len(piece)
         self._n_bytes += self._pieces[-1].nbytes
-        if self._n_bytes > HELD:
+        if self._n_bytes > self._held:
             self._flush()
 
     def whole(self) -> Array:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import mmap
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, ClassVar, NamedTuple
@@ -12,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from .batches import Batch
+from .batches import SHARD_LANE_ROWS, Batch
+from .shard_rows import is_by_reference
 
 __all__ = ["Steps", "Table", "compact", "is_on_disk", "is_sparse"]
 
@@ -21,6 +23,7 @@ Array = npt.NDArray[Any]
 # default rows of a batch: large enough to hide the overhead of a visit, small enough for frequent
 # updates
 BATCH_ROWS = 20_000
+SHARD_BATCH_LANES = 64  # lanes of a batch of shards: as many workers have work at a visit
 STEP_ROWS = 1024  # default rows of a step of stochastic inference
 HASH_BYTES = 1 << 28  # up to this size data are hashed whole, larger ones at evenly spaced places
 
@@ -31,9 +34,9 @@ def is_sparse(rows: Any) -> bool:
 
 
 def is_on_disk(rows: Any) -> bool:
-    """Whether an array is backed by a memory map."""
+    """Whether an array is backed by a memory map, or read where it is used."""
     while rows is not None:
-        if isinstance(rows, np.memmap | mmap.mmap):
+        if isinstance(rows, np.memmap | mmap.mmap) or is_by_reference(rows):
             return True
         rows = getattr(rows, "base", None)
     return False
@@ -79,6 +82,11 @@ class Table:
         return float(self.n_rows) if self.repeats is None else float(self.repeats.sum())
 
     @property
+    def batch_rows(self) -> int:
+        """Rows of a batch, unless users say how many: of shards, enough for many workers."""
+        return SHARD_BATCH_LANES * SHARD_LANE_ROWS if is_by_reference(self.rows) else BATCH_ROWS
+
+    @property
     def step_size(self) -> int:
         """Default number of units in a step of stochastic inference."""
         return STEP_ROWS
@@ -97,14 +105,18 @@ class Table:
         return Batch(0, self.rows, repeats=self.repeats, sets=self.sets)
 
     def batches(self, n_batches: int | str = "auto") -> list[Batch]:
-        """Contiguous batches of nearly equal size; "auto" aims at 20,000 rows each."""
+        """Contiguous batches of nearly equal size; "auto" aims at `batch_rows` rows each."""
         if n_batches == "auto":
-            n_batches = max(1, round(self.n_rows / BATCH_ROWS))
+            n_batches = max(1, round(self.n_rows / self.batch_rows))
         count = min(int(n_batches), self.n_rows)
         cuts = np.linspace(0, self.n_rows, count + 1).astype(int)
         whole = self.whole()
         parts = [whole.part(int(lo), int(hi)).alone() for lo, hi in pairwise(cuts)]
         return [compact(replace(part, id=i)) for i, part in enumerate(parts)]
+
+    def in_order(self) -> Iterator[Batch]:
+        """The batches one by one, for answers about their rows."""
+        return iter(self.batches())
 
     def parts(self) -> list[Table]:
         """The batches as separate tables."""
@@ -171,6 +183,9 @@ class Table:
         digest = hashlib.blake2b(f"{self.rows.shape}{self.rows.dtype}".encode(), digest_size=16)
         for part in (self.repeats, self.sets):
             digest.update(b"none" if part is None else np.ascontiguousarray(part).tobytes())
+        if is_by_reference(self.rows):
+            digest.update(self.rows.fingerprint().encode())
+            return digest.hexdigest()
         stored = (
             2 * self.rows.nnz // max(1, self.n_rows)
             if is_sparse(self.rows)

@@ -35,6 +35,12 @@ class Template(NamedTuple):
         """How many there are."""
         return int(self.template[-1]) + 1
 
+    def covers(self, n: int, max_segment: int) -> bool:
+        """Whether a string of n letters can be cut, into segments of at most so many."""
+        slots = np.bincount(self.template)
+        is_open = np.bincount(self.template, weights=self.repeats) > 0
+        return bool(((slots <= n) & (is_open | (n <= slots * max_segment))).any())
+
 
 @lru_cache(maxsize=64)
 def parse_templates(text: str) -> Template:

@@ -6,6 +6,7 @@ from .aligners import IBM1, HMMAligner
 from .dependencies import DMV
 from .forecasts import Filtered, Forecast, OnlineFilter
 from .grammars import HDPPCFG, PCFG
+from .groups import HDPMixture
 from .hidden_markov import HDPHMM, HMM
 from .latent_grammars import LatentPCFG
 from .mixtures import DPMixture, Mixture
@@ -32,6 +33,7 @@ __all__ = [
     "Durations",
     "Filtered",
     "Forecast",
+    "HDPMixture",
     "HDPTopicModel",
     "HMMAligner",
     "LatentDirichletAllocation",

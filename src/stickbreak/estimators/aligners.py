@@ -38,6 +38,7 @@ class IBM1(AlignerEstimator):
     inference : engine, by name ("collapsed", "batch", "memoized", "stochastic", "em", ...) or as
         an object. Default `CollapsedVB`, sentence by sentence, which aligns best.
     word_concentration : prior count of each target word in the translations of a source word.
+        Large ones send rare words to NULL, small ones let them collect links.
     null : share of target words that are linked to NULL: a number, or "learned"; "position" makes
         NULL one more position of the source sentence. Default 0.05; `HMMAligner` has 0.2.
     null_prior : prior counts of target words with and without NULL, for a learned share.
@@ -46,7 +47,8 @@ class IBM1(AlignerEstimator):
     lowercase : turn capitals into small letters, here and in later calls.
     max_length : pairs with more words on a side are left out of the fit, and get no links.
     random_state : seed, for engines that draw.
-    n_jobs : threads; results do not depend on it.
+    n_jobs : threads; results do not depend on it. With two both directions are fitted at once,
+        unless their progress is shown or the engine has callbacks.
     verbose : show progress.
 
     Examples
@@ -65,7 +67,7 @@ class IBM1(AlignerEstimator):
         *,
         directions: str = "both",
         inference: str | Engine | None = None,
-        word_concentration: float = 0.01,
+        word_concentration: float = 0.003,
         null: str | float = 0.05,
         null_prior: Sequence[float] = (1.0, 4.0),
         max_iter: int | None = None,
@@ -121,7 +123,7 @@ class HMMAligner(AlignerEstimator):
         *,
         directions: str = "both",
         inference: str | Engine | None = None,
-        word_concentration: float = 0.01,
+        word_concentration: float = 0.003,
         null: str | float = 0.2,
         null_prior: Sequence[float] = (1.0, 4.0),
         jumps: str = "open",

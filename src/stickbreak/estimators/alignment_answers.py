@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,7 @@ import numpy as np
 from stickbreak.data import Bitext, Links, number_pairs
 from stickbreak.data import symmetrize as join
 from stickbreak.data.links import RULES
-from stickbreak.errors import DataWarning, quoted
+from stickbreak.errors import quoted
 from stickbreak.families import Lexicon
 from stickbreak.inference import workers
 from stickbreak.parameters import require_whole
@@ -23,7 +23,7 @@ from stickbreak.structures import BagAlignment
 
 from .base import Estimator
 from .fitted import Fitted
-from .reported_words import aligner_values
+from .reported_words import aligner_values, observe_pairs
 from .views import Labeled, draw_view, make_view
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ class AlignerAnswers(Estimator):
     max_length: int
 
     def _number(
-        self, X: Rows, fitted: Fitted | None, *, grows: bool = False
+        self, X: Rows, fitted: Fitted | None, *, grows: bool = False, warns: bool = True
     ) -> tuple[SentencePairs, Schema]:
         """Numbered words of the pairs, with the vocabularies of a fit if there is one."""
         return read_pairs(
@@ -100,6 +100,7 @@ class AlignerAnswers(Estimator):
             max_length=int(self.max_length),
             lowercase=self.lowercase,
             grows=grows,
+            warns=warns,
         )
 
     def _reverse(self) -> Fitted:
@@ -110,16 +111,18 @@ class AlignerAnswers(Estimator):
             )
         return found
 
-    def _positions(self, fitted: Fitted, bitext: Bitext) -> tuple[SentencePairs, Array]:
+    def _positions(
+        self, fitted: Fitted, bitext: Bitext, *, warns: bool = True
+    ) -> tuple[SentencePairs, Array]:
         """The usable pairs, and the source position (n,) of each of their target words."""
-        pairs, _ = self._number(bitext, fitted)
+        pairs, _ = self._number(bitext, fitted, warns=warns)
         if not len(pairs.kept):
             return pairs, np.zeros(0, dtype=np.int64)
         with workers(self.n_jobs) as pool:
             return pairs, self._decode(fitted, fitted.potentials(), pairs.table.whole(), pool)
 
-    def _links(self, fitted: Fitted, bitext: Bitext) -> Links:
-        return links_of_pairs(*self._positions(fitted, bitext))
+    def _links(self, fitted: Fitted, bitext: Bitext, *, warns: bool = True) -> Links:
+        return links_of_pairs(*self._positions(fitted, bitext, warns=warns))
 
     @property
     def links_(self) -> Links:
@@ -174,10 +177,7 @@ class AlignerAnswers(Estimator):
         bitext = open_pairs(X, self.verbose)
         if rule == "forward":
             return self._links(fitted, bitext)
-        with warnings.catch_warnings():
-            if rule != "reverse":
-                warnings.simplefilter("ignore", DataWarning)
-            reverse = self._links(self._reverse(), bitext.swapped()).swapped()
+        reverse = self._links(self._reverse(), bitext.swapped(), warns=rule == "reverse").swapped()
         if rule == "reverse":
             return reverse
         return join(self._links(fitted, bitext), reverse, rule)
@@ -218,7 +218,7 @@ class AlignerAnswers(Estimator):
         assert isinstance(structure, BagAlignment)
         with workers(self.n_jobs) as pool:
             lanes = batch.lanes()
-            flat = list(pool(lambda lane: structure.link_posteriors(potentials, lane), lanes))
+            flat = list(pool.map(partial(structure.link_posteriors, potentials), lanes))
         assert batch.offsets is not None
         assert batch.companion is not None
         rows, columns = np.diff(batch.offsets), np.diff(batch.companion.offsets) + 1
@@ -324,6 +324,7 @@ class AlignerAnswers(Estimator):
 
     plot = plot_alignment
     _report_values = aligner_values
+    _observe = observe_pairs
     _names_rows = False
 
 

@@ -5,26 +5,36 @@ from __future__ import annotations
 import math
 import warnings
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
 
 from stickbreak.data import Bitext, Links, Sequences, symmetrize
-from stickbreak.errors import DataWarning, NumericalError, StickbreakWarning
+from stickbreak.errors import NumericalError, StickbreakWarning
 from stickbreak.families import Lexicon
 from stickbreak.families.base import BaseFamily
-from stickbreak.inference import CollapsedVB, Engine, Result, Start, count_workers, run
+from stickbreak.inference import (
+    Callback,
+    CollapsedVB,
+    Engine,
+    Result,
+    Start,
+    count_workers,
+    run,
+)
 from stickbreak.inference.collapsed import own_given_others
 from stickbreak.initialize.alignment import after_bag, even_links_start
 from stickbreak.models import Model
 from stickbreak.parameters import require_prior_count, require_whole
-from stickbreak.progress import Phase, PhaseLaps
+from stickbreak.progress import Phase, PhaseLaps, Progress
 from stickbreak.protocols import Pool
 from stickbreak.reading import Given, Rows, Schema, SentencePairs, open_pairs
 from stickbreak.stats import Array
 from stickbreak.structures import BagAlignment
 
 from .alignment_answers import AlignerAnswers, links_of_pairs
+from .directions import Fit, fit_at_once
 from .engine_choice import pick_engine, suit_engine
 from .engine_runs import Task, fit_from_starts, make_seed, resume_fit
 from .fitted import Fitted
@@ -43,10 +53,12 @@ class AlignmentTask(Task):
     """Sentence pairs to fit a model to.
 
     lexicon : cells of the words that occur together. pairs : which pairs of the bitext they are
+    watches : callbacks beside those of the engine
     """
 
     lexicon: Lexicon | None = None
     pairs: SentencePairs | None = None
+    watches: tuple[Callback, ...] = ()
 
 
 class AlignerEstimator(AlignerAnswers):
@@ -110,7 +122,9 @@ class AlignerEstimator(AlignerAnswers):
 
     def _engine_for(self, task: Task) -> Engine:
         """The engine; of steps and draws, which gain little each, small data need more laps."""
+        assert isinstance(task, AlignmentTask)
         engine = self._engine(task.is_on_disk)
+        engine = replace(engine, callbacks=(*engine.callbacks, *task.watches))
         if self._has_laps:
             return engine
         n_steps = 1 if engine.revisits else engine.plan(task.table).n_batches
@@ -120,9 +134,11 @@ class AlignerEstimator(AlignerAnswers):
 
     # ---------------------------------------------------------------------------------------- fits
 
-    def _prepare(self, given: Given, previous: Fitted | None, can_move: bool = True) -> Task:
+    def _prepare(
+        self, given: Given, previous: Fitted | None, can_move: bool = True, *, warns: bool = True
+    ) -> AlignmentTask:
         self._check_arguments()
-        pairs, schema = self._number(given.X, previous, grows=True)
+        pairs, schema = self._number(given.X, previous, grows=True, warns=warns)
         keeps_links = self._engine(False).revisits
         table = pairs.table
         assert table.companion is not None
@@ -201,7 +217,8 @@ class AlignerEstimator(AlignerAnswers):
         assert isinstance(task.table, Sequences)
         suited = suit_engine(model, engine)
         with Phase("looking for a start", bool(self.verbose)) as phase:
-            laps = (PhaseLaps(phase, engine.max_iter),)
+            assert isinstance(task, AlignmentTask)
+            laps = PhaseLaps(phase, engine.max_iter), *task.watches
             watched = replace(engine, checkpoint=None, callbacks=laps)
             found = run(suited, watched, task.table, start, seed=make_seed(rng), pool=pool)
         return after_bag(following, found.counts, found.warm(), task.table, pool)
@@ -209,15 +226,33 @@ class AlignerEstimator(AlignerAnswers):
     def _fit(self, given: Given) -> Self:
         bitext = open_pairs(given.X, self.verbose)
         forward, reverse = self._both(given, bitext)
-        fitted, is_interrupted = fit_from_starts(self, self._prepare(forward, None))
-        if reverse is not None and not is_interrupted:
-            with warnings.catch_warnings():  # what is left out was said already
-                warnings.simplefilter("ignore", DataWarning)
-                task = self._prepare(reverse, None)
-            other, is_interrupted = fit_from_starts(self, task)
-            fitted = replace(fitted, reverse=other)
+        first = partial(self._fit_one, forward, make_seed(self.random_state), True)
+        if reverse is None:
+            fitted, ended_by = first(())
+        else:
+            fitted, ended_by = self._fit_two(first, reverse)
         _warn_of_none(fitted, bitext)
-        return self._keep(fitted, is_interrupted)
+        return self._keep(fitted, ended_by)
+
+    def _fit_one(
+        self, given: Given, seed: int, warns: bool, watches: tuple[Callback, ...]
+    ) -> tuple[Fitted, BaseException | None]:
+        """One direction, and what has ended it early."""
+        task = replace(self._prepare(given, None, warns=warns), watches=watches)
+        return fit_from_starts(self, task, seed)
+
+    def _fit_two(self, first: Fit, reverse: Given) -> tuple[Fitted, BaseException | None]:
+        """Both directions: at once, if there are threads and nobody watches their laps."""
+        second = partial(self._fit_one, reverse, make_seed(self.random_state), False)
+        is_watched = Progress.is_wanted(self.verbose) or bool(self._engine(False).callbacks)
+        other: Fitted | None = None
+        if count_workers(self.n_jobs) > 1 and not is_watched:
+            fitted, other, ended_by = fit_at_once(first, second)
+        else:
+            fitted, ended_by = first(())
+            if ended_by is None:
+                other, ended_by = second(())
+        return replace(fitted, reverse=other), ended_by
 
     def _both(self, given: Given, bitext: Bitext) -> tuple[Given, Given | None]:
         """Arguments with the bitext, and with its sides exchanged if that is asked for."""
@@ -229,9 +264,7 @@ class AlignerEstimator(AlignerAnswers):
         forward, reverse = self._both(given, open_pairs(given.X, self.verbose))
         fitted = stream(self, self._prepare(forward, old), total_samples)
         if reverse is not None:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", DataWarning)
-                task = self._prepare(reverse, None if old is None else old.reverse)
+            task = self._prepare(reverse, None if old is None else old.reverse, warns=False)
             fitted = replace(fitted, reverse=stream(self, task, total_samples))
         self._fitted = fitted
         return self
@@ -240,11 +273,11 @@ class AlignerEstimator(AlignerAnswers):
         saved, self._saved = self._saved, None
         return self._keep(*resume_fit(self, self._prepare(given, None), saved))
 
-    def _keep(self, fitted: Fitted, is_interrupted: bool) -> Self:
+    def _keep(self, fitted: Fitted, ended_by: BaseException | None) -> Self:
         """Keep the result. How many laps there are is a setting, so that none is warned about."""
         self._fitted = fitted
-        if is_interrupted:
-            raise KeyboardInterrupt
+        if ended_by is not None:
+            raise ended_by
         if not np.isfinite(fitted.counts.log_z):
             raise NumericalError(f"the fit ended with a log_z of {fitted.counts.log_z}")
         return self

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 import numpy as np
 
 from stickbreak.data import Table, measure
-from stickbreak.errors import ConvergenceWarning, DataWarning, NumericalError, columns_named
+from stickbreak.errors import DataWarning, columns_named
 from stickbreak.families.base import BaseFamily
 from stickbreak.families.names import FAMILIES, make_family
 from stickbreak.inference import (
@@ -38,7 +38,7 @@ from stickbreak.reading import Given, Rows, Schema, legal_sets, open_rows
 from stickbreak.stats import Array
 
 from .engine_choice import check_learning, count_first, pick_engine, suit_engine
-from .engine_runs import Task, fit_from_starts, make_seed, resume_fit
+from .engine_runs import Task, check_end, fit_from_starts, make_seed, resume_fit
 from .fitted import Fitted, Learned
 from .model_files import save
 from .reports import observe_score, write_report
@@ -209,23 +209,12 @@ class Estimator(Learned):
         """The fit with what the estimator keeps about its data in place of labels."""
         return fitted
 
-    def _keep(self, fitted: Fitted, is_interrupted: bool) -> Self:
-        """Keep the result, and warn if it is incomplete. After Ctrl-C the model is usable."""
-        self._fitted, engine = fitted, fitted.engine
-        if is_interrupted:
-            raise KeyboardInterrupt
-        if not np.isfinite(fitted.bound):
-            raise NumericalError(
-                f"the fit ended with a bound of {fitted.bound}; check the data's "
-                "scale and the family's prior"
-            )
-        if not fitted.is_converged and len(fitted.trace) >= engine.max_iter:
-            warnings.warn(
-                f"stopped at max_iter={engine.max_iter} before the bound settled to "
-                f"tol={engine.tol}; raise max_iter or tol, or check trace_",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
+    def _keep(self, fitted: Fitted, ended_by: BaseException | None) -> Self:
+        """Keep the result: after Ctrl-C, and when workers are lost, the model is usable."""
+        self._fitted = fitted
+        if ended_by is not None:
+            raise ended_by
+        check_end(fitted)
         return self
 
     def _prior_of(self, owner: Estimator | BasePrior) -> dict[str, Any]:

@@ -7,22 +7,20 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from stickbreak.errors import StickbreakWarning
-from stickbreak.inference import ENGINES, Draw, DrawOwn, Engine, Hard, MeanLog, Mode
+from stickbreak.inference import ENGINES, CollapsedVB, Draw, DrawOwn, Engine, Hard, MeanLog, Mode
 from stickbreak.models import Model
-from stickbreak.priors import GammaPrior
+from stickbreak.priors import is_learned
 
 if TYPE_CHECKING:
     from .base import Estimator
 
 __all__ = [
-    "TRUNCATION",
-    "check_learning",
-    "count_first",
-    "make_engine",
-    "pick_engine",
-    "suit_engine",
-]
+    "NAMED_ROOTS", "TABLE_LAPS", "TRUNCATION", "check_learning", "count_first", "make_engine",
+    "pick_engine", "require_sweeps", "suit_engine",
+]  # fmt: skip
 
+NAMED_ROOTS = ("beta", "point")  # of every engine
+TABLE_LAPS = 1000  # of the default engine of root="tables": needless components die out slowly
 TRUNCATION = 25  # components of an unbounded model that does not begin with one
 
 
@@ -34,6 +32,13 @@ def pick_engine(estimator: Estimator, on_disk: bool) -> Engine:
     if estimator.tol is not None:
         engine = replace(engine, tol=estimator.tol)
     return engine.with_moves(estimator._recommended_moves())
+
+
+def require_sweeps(estimator: Estimator, root: Any) -> None:
+    """Raise ValueError if a root of table counts is asked of another engine than `CollapsedVB`."""
+    engine = pick_engine(estimator, False)
+    if root not in NAMED_ROOTS and not isinstance(engine, CollapsedVB):
+        raise ValueError(f"root={root!r} needs inference='collapsed'; got {engine!r}")
 
 
 def count_first(estimator: Estimator, n_items: int, can_move: bool) -> int:
@@ -72,7 +77,7 @@ def check_learning(estimator: Estimator) -> None:
             "learned; use learn_prior=False"
         )
     prior, engine = estimator._prior_of(estimator), pick_engine(estimator, False)
-    numbers = [f"{n}={v!r}" for n, v in prior.items() if isinstance(v, GammaPrior)]
+    numbers = [f"{n}={v!r}" for n, v in prior.items() if is_learned(v)]
     learned = ["learn_prior=True"] * learn_prior + numbers
     is_by_tables = learned == ["learn_prior=True"] and estimator._learns_collapsed(family)
     if learned and not isinstance(engine.rule(), MeanLog) and not is_by_tables:

@@ -5,6 +5,7 @@ Each returns a `Fitted`. It reads the estimator's arguments and does not change 
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from stickbreak.data import Table, is_on_disk
-from stickbreak.errors import CheckpointError, NumericalError
+from stickbreak.errors import (
+    CheckpointError,
+    ConvergenceWarning,
+    NumericalError,
+    WorkersLostError,
+)
 from stickbreak.families.base import BaseFamily
 from stickbreak.inference import (
     Engine,
@@ -29,8 +35,8 @@ from stickbreak.initialize import from_previous
 from stickbreak.models import Model
 from stickbreak.progress import Progress
 from stickbreak.protocols import Pool
-from stickbreak.reading import Schema, Stack
-from stickbreak.stats import Array
+from stickbreak.reading import Groups, Schema, Stack
+from stickbreak.stats import SERIAL, Array
 
 from .engine_choice import TRUNCATION
 from .fitted import Fitted
@@ -39,7 +45,7 @@ from .model_files import identify_fit
 if TYPE_CHECKING:
     from .base import Estimator
 
-__all__ = ["Task", "finish", "fit_from_starts", "make_seed", "resume_fit"]
+__all__ = ["Task", "check_end", "finish", "fit_from_starts", "make_seed", "resume_fit"]
 
 
 @dataclass(frozen=True)
@@ -85,19 +91,26 @@ def make_seed(random_state: Any) -> int:
 # ---------------------------------------------------------------------------------------- fits
 
 
-def fit_from_starts(estimator: Estimator, task: Task) -> tuple[Fitted, bool]:
-    """The best of `n_init` starts, and whether Ctrl-C ended the search."""
+def fit_from_starts(
+    estimator: Estimator, task: Task, seed: int | None = None
+) -> tuple[Fitted, BaseException | None]:
+    """The best of `n_init` starts, and what ended the search early: Ctrl-C, or lost workers.
+
+    seed : drawn from `random_state`, unless it has been already
+    """
     engine = estimator._engine_for(task)
     if task.previous is not None and engine.checkpoint is not None:
         raise ValueError(
             "checkpoint= cannot save a warm start, which needs the model it "
             "continues; use warm_start=False"
         )
-    seed, has_file = make_seed(estimator.random_state), engine.checkpoint is not None
+    seed = make_seed(estimator.random_state) if seed is None else seed
+    has_file = engine.checkpoint is not None
     settings = identify_fit(estimator, task, engine, seed) if has_file else None
     if settings is not None:
         require_place(engine.checkpoint, settings)  # before the work that a start is
     best: Result | None = None
+    ends: list[tuple[float, int, int]] = []
     n_starts = 1 if task.previous is not None else int(estimator.n_init)
     with workers(estimator.n_jobs) as pool:
         model = estimator._model_of(task, engine)
@@ -105,25 +118,28 @@ def fit_from_starts(estimator: Estimator, task: Task) -> tuple[Fitted, bool]:
             try:
                 rng = np.random.default_rng([seed, i])
                 start = _start(estimator, model, _vary(estimator, task, i), rng, pool)
-            except KeyboardInterrupt:
+            except (KeyboardInterrupt, WorkersLostError) as error:
                 if best is None:
                     raise
-                return finish(estimator, best, engine, task, pool), True
+                return finish(estimator, best, engine, task, SERIAL), error
             watched = _with_progress(estimator, engine, task.table, i, n_starts)
             found = run(
                 model, watched, task.table, start, seed=seed + i, pool=pool, settings=settings
             )
+            ends.append((float(found.bound), len(found.ids), len(found.trace)))
             if best is None or found.bound > best.bound:
                 best = found
             if found.is_interrupted or found.is_out_of_room:
                 break
         assert best is not None
-        return finish(estimator, best, engine, task, pool), found.is_interrupted
+        fitted = finish(estimator, best, engine, task, _pool_after(found, pool))
+        several = tuple(ends) if len(ends) > 1 else ()
+        return replace(fitted, starts=several), found.ended_by
 
 
 def resume_fit(
     estimator: Estimator, task: Task, saved: tuple[dict[str, Any], Snapshot] | None
-) -> tuple[Fitted, bool]:
+) -> tuple[Fitted, BaseException | None]:
     """Continue from the engine's checkpoint; see `fit_from_starts`.
 
     saved : what is in it, if it has been read already
@@ -149,7 +165,12 @@ def resume_fit(
             )
         except NumericalError as error:
             raise NumericalError(f"{engine.checkpoint}, resumed: {error}") from None
-        return finish(estimator, result, engine, task, pool), result.is_interrupted
+        return finish(estimator, result, engine, task, _pool_after(result, pool)), result.ended_by
+
+
+def _pool_after(found: Result, pool: Pool) -> Pool:
+    """Where answers are made after a fit: here, if the workers are lost."""
+    return SERIAL if isinstance(found.ended_by, WorkersLostError) else pool
 
 
 def _require_sets(path: Any, ours: Array | None, theirs: Array | None) -> None:
@@ -199,13 +220,33 @@ def _with_progress(
     return replace(engine, callbacks=(*engine.callbacks, progress))
 
 
+def check_end(fitted: Fitted) -> None:
+    """Raise NumericalError for a bound that is not a number; warn if the bound did not settle."""
+    engine = fitted.engine
+    if not np.isfinite(fitted.bound):
+        raise NumericalError(
+            f"the fit ended with a bound of {fitted.bound}; check the data's "
+            "scale and the family's prior"
+        )
+    if not fitted.is_converged and len(fitted.trace) >= engine.max_iter:
+        warnings.warn(
+            f"stopped at max_iter={engine.max_iter} before the bound settled to "
+            f"tol={engine.tol}; raise max_iter or tol, or check trace_",
+            ConvergenceWarning,
+            stacklevel=5,
+        )
+
+
 def finish(estimator: Estimator, result: Result, engine: Engine, task: Task, pool: Pool) -> Fitted:
     """The fitted model with labels of the training rows; for rows on disk, without.
 
     Those are computed when asked for.
     """
     fitted = Fitted.from_result(result, engine, task.schema)
-    if isinstance(task.table, Stack):
+    if task.previous is not None and task.previous.names:
+        kept = {i: name for i, name in task.previous.names.items() if i in set(fitted.ids)}
+        fitted = replace(fitted, names=kept)
+    if isinstance(task.table, Stack | Groups):
         fitted = replace(fitted, shape=task.table.shape)
     if not estimator._has_labels:
         return estimator._with_answers(fitted, result, task, pool)

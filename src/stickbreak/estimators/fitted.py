@@ -5,7 +5,8 @@ Answers, files, streams and pictures are functions of a `Fitted`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -40,6 +41,8 @@ class Fitted:
     data : training rows that stay on disk; None for rows in memory
     reverse : of sentence pairs, the same with their sides exchanged; None if there is none
     links : of the sentence pairs of the fit; None if not kept
+    names : the user's names of components, by permanent id
+    starts : (bound, components, laps) of each start of the fit, where there were several
     """
 
     model: Model
@@ -58,6 +61,8 @@ class Fitted:
     data: Table | None = None
     reverse: Fitted | None = None
     links: Links | None = None
+    names: Mapping[int, str] = field(default_factory=dict)
+    starts: tuple[tuple[float, int, int], ...] = ()
 
     @classmethod
     def from_result(cls, result: Result, engine: Engine, schema: Schema) -> Fitted:
@@ -213,7 +218,7 @@ class Learned:
             raise AttributeError("labels_ are not kept in files; use predict(X)")
         potentials = fitted.potentials()
         with workers(self.n_jobs) as pool:
-            batches = fitted.data.batches()
+            batches = fitted.data.in_order()
             return np.concatenate([self._decode(fitted, potentials, b, pool) for b in batches])
 
     @property

@@ -51,7 +51,7 @@ class GrammarEstimator(TreeEstimator):
         return super()._sets_of_labels(stack_values("labels", labels, table.shape), task)
 
     def _known(self, trees: Any, table: Stack, schema: Schema) -> Companion:
-        return read_brackets(trees, table)
+        return read_brackets(trees, table, schema)
 
     def _with_unknown(self, fitted: Fitted) -> Fitted:
         family = fitted.model.family

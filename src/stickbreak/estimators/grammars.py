@@ -9,12 +9,13 @@ from typing import Any
 
 from stickbreak.errors import StickbreakWarning
 from stickbreak.families.base import BaseFamily
-from stickbreak.inference import BaseMove, Engine
-from stickbreak.models import Model, finite_grammar, hdp_grammar
+from stickbreak.inference import BaseMove, CollapsedVB, Engine
+from stickbreak.models import Model, finite_grammar, hdp_grammar, hdp_rules
 from stickbreak.moves import Birth, Delete, Merge
-from stickbreak.priors import DirichletRules, HDPRules
+from stickbreak.priors import DirichletRules, TableRoot
 
 from .base import RandomState
+from .engine_choice import NAMED_ROOTS, TABLE_LAPS, require_sweeps
 from .grammar_answers import GrammarEstimator
 from .model_files import register
 
@@ -115,7 +116,10 @@ class HDPPCFG(GrammarEstimator):
     top_concentration : of the root's sticks; large values expect many categories.
     kind_concentration : prior count of emitting a word, and of splitting.
     root : "beta", a Beta posterior over the root's sticks, whose bound can choose the number of
-        categories; "point", a point estimate, whose bound cannot.
+        categories; "point", a point estimate, whose bound cannot; "tables" or a `TableRoot`,
+        expected table counts for `inference="collapsed"`, which is then the default. With tables,
+        the three concentrations are learned from these values on, and the first two do not become
+        larger. They keep another K^3 numbers for each sentence.
     family, max_length, init, learn_prior, max_iter, tol, random_state : as in `PCFG`.
     n_init, n_jobs, warm_start, verbose : likewise.
 
@@ -136,7 +140,7 @@ class HDPPCFG(GrammarEstimator):
         "concentration", "root_concentration", "top_concentration", "kind_concentration", "root",
     )  # fmt: skip
     _is_unbounded = True
-    root: str
+    root: str | TableRoot
 
     def __init__(
         self,
@@ -148,7 +152,7 @@ class HDPPCFG(GrammarEstimator):
         root_concentration: float = 1.0,
         top_concentration: float = 1.0,
         kind_concentration: float = 1.0,
-        root: str = "beta",
+        root: str | TableRoot = "beta",
         max_length: int = 60,
         learn_prior: bool = False,
         max_iter: int | None = None,
@@ -166,8 +170,13 @@ class HDPPCFG(GrammarEstimator):
         with warnings.catch_warnings():
             # The warning about point estimates comes when the model is made.
             warnings.simplefilter("ignore", StickbreakWarning)
-            HDPRules(**self._prior_of(self))
+            hdp_rules(**self._prior_of(self))
         super()._check_arguments()
+        require_sweeps(self, self.root)
+
+    def _default_engine(self, on_disk: bool) -> Engine:
+        is_named = self.root in NAMED_ROOTS
+        return super()._default_engine(on_disk) if is_named else CollapsedVB(max_iter=TABLE_LAPS)
 
     def _recommended_moves(self) -> tuple[BaseMove, ...]:
         # Categories are alike at first, and merge before they have become different.

@@ -13,12 +13,12 @@ from stickbreak.families import Categorical
 from stickbreak.families.base import BaseFamily
 from stickbreak.inference import BaseMove, CollapsedVB, Engine
 from stickbreak.models import Model, finite_hmm, hdp_hmm, hdp_rows
-from stickbreak.priors import DirichletRows, GammaPrior, TableRoot, TableRows
+from stickbreak.priors import DirichletRows, GammaPrior, TableRoot
 from stickbreak.stats import Fields
 
 from .base import RandomState
 from .chain_answers import filter_chain, forecast_chain, long_run_shares, stay_lengths
-from .engine_choice import pick_engine
+from .engine_choice import NAMED_ROOTS, TABLE_LAPS, require_sweeps
 from .model_files import register
 from .root_numbers import (
     numbers_of,
@@ -31,9 +31,6 @@ from .searches import STATE_MOVES, SYMBOL_MOVES
 from .sequence_fits import SequenceEstimator
 
 __all__ = ["HDPHMM", "HMM"]
-
-NAMED_ROOTS = ("beta", "point")  # of every engine
-TABLE_LAPS = 1000  # of the default engine of root="tables"
 
 
 @register
@@ -248,11 +245,9 @@ class HDPHMM(SequenceEstimator):
         with warnings.catch_warnings():
             # The warning about point estimates comes when the model is made.
             warnings.simplefilter("ignore", StickbreakWarning)
-            rows = hdp_rows(**self._prior_of(self))
+            hdp_rows(**self._prior_of(self))
         super()._check_arguments()
-        engine = pick_engine(self, False)
-        if isinstance(rows, TableRows) and not isinstance(engine, CollapsedVB):
-            raise ValueError(f"root={self.root!r} needs inference='collapsed'; got {engine!r}")
+        require_sweeps(self, self.root)
 
     def _make_model(self, family: BaseFamily, prior: Mapping[str, Any]) -> Model:
         return hdp_hmm(family, learns=self.learn_prior, **prior)

@@ -217,6 +217,8 @@ def _pack(fitted: Fitted, prior: Mapping[str, Any], arrays: dict[str, Array]) ->
         "n_features_in": schema.n_features,
         "feature_names_in": None if schema.names is None else [str(n) for n in schema.names],
         "categories": [[column, list(values)] for column, values in schema.categories.items()],
+        **({"names": [[i, name] for i, name in fitted.names.items()]} if fitted.names else {}),
+        **({"starts": [list(start) for start in fitted.starts]} if fitted.starts else {}),
         **_pack_sides(fitted, prior, arrays),
     }
 
@@ -276,6 +278,8 @@ def _unpack(estimator: Estimator, saved: Mapping[str, Any], arrays: Mapping[str,
         engine,
         Schema(n_features, None if names is None else tuple(names), categories, _sources(saved)),
         reverse=_unpack_reverse(estimator, saved, arrays),
+        names=_unpack_names(saved, ids),
+        starts=tuple((float(b), int(k), int(n)) for b, k, n in saved.get("starts", ())),
     )
     check_columns(fitted, estimator._family_columns(fitted))
     check_categories(categories, names, n_features)
@@ -283,6 +287,16 @@ def _unpack(estimator: Estimator, saved: Mapping[str, Any], arrays: Mapping[str,
         check_arrays(fitted)
         try_out(fitted)
     return fitted
+
+
+def _unpack_names(saved: Mapping[str, Any], ids: tuple[int, ...]) -> dict[int, str]:
+    """The user's names of components."""
+    names = {int(i): name for i, name in saved.get("names", ())}
+    if not all(isinstance(name, str) for name in names.values()):
+        raise ValueError("the names of components are not text")
+    if not set(names) <= set(ids):
+        raise ValueError("components are named that the model does not have")
+    return names
 
 
 def _sources(saved: Mapping[str, Any]) -> tuple[str, ...] | None:

@@ -11,6 +11,7 @@ from scipy import sparse
 from stickbreak.inference import workers
 from stickbreak.metrics import npmi_coherence
 from stickbreak.reading import Rows, count_documents
+from stickbreak.stats import Array
 
 from .reports import data_digest, group_shares
 
@@ -23,6 +24,7 @@ __all__ = ["observe_documents", "topic_values"]
 
 N_WORDS, MOST_DOCUMENTS, MOST_TEXTS = 12, 5000, 24
 RELEVANCE = 0.6
+N_DRAWS, DRAW_DOCUMENTS = 39, 400
 
 
 def topic_values(self: TopicEstimator, subject: Subject) -> Subject:
@@ -65,9 +67,10 @@ def observe_documents(
     labels, n_words = shares.argmax(1), int(counts.sum())
     top = [[int(v) for v in np.argsort(-self.topic_word_[int(k)], kind="stable")[:8]]
            for k in subject.shown]  # fmt: skip
-    coherence = np.full(K, np.nan)
+    coherence, checked = np.full(K, np.nan), {}
     if counts.shape[1] >= 2:
         coherence[subject.shown] = npmi_coherence(top, counts)
+        checked = _drawn_coherence(top, counts, shares, self.topic_word_)
     chosen = {int(k): np.argsort(-shares[:, k], kind="stable")[:4].tolist() for k in subject.shown}
     observed = Observed(
         n_rows=n_words,
@@ -90,6 +93,7 @@ def observe_documents(
         else {},
         "texts": texts,
         "correlation": np.corrcoef(shares.T) if len(shares) > 2 and K > 1 else None,
+        **checked,
         "holds": held if texts else "words with their weights; no text of documents.",
     }
     digests = {
@@ -97,6 +101,30 @@ def observe_documents(
         "data": data_digest([counts.data, counts.indices, counts.indptr]),
     }
     return replace(subject, observed=observed, more=more, digests=digests)
+
+
+def _drawn_coherence(top: Any, counts: Any, shares: Array, topic_word: Array) -> dict[str, Array]:
+    """Coherence of topics in some documents, and in draws of these from the model.
+
+    Only whether a document has a word matters, so that is drawn, with the probability that a
+    document of its length and shares has it.
+    """
+    rng = np.random.default_rng(0)
+    chosen = np.sort(rng.choice(len(shares), min(len(shares), DRAW_DOCUMENTS), replace=False))
+    if len(chosen) < 10:
+        return {}
+    words, inverse = np.unique(np.array(top), return_inverse=True)
+    places: Any = inverse.reshape(np.array(top).shape).tolist()
+    some = counts[chosen]
+    sizes = np.asarray(some.sum(1)).ravel()
+    each = np.minimum(shares[chosen] @ topic_word[:, words], 1.0)
+    present = -np.expm1(sizes[:, None] * np.log1p(-np.minimum(each, 1 - 1e-12)))
+    own = npmi_coherence(places, sparse.csr_array(some[:, words]))
+    drawn = [
+        npmi_coherence(places, sparse.csr_array((rng.random(present.shape) < present).astype(int)))
+        for _ in range(N_DRAWS)
+    ]
+    return {"coherence": own, "drawn_coherence": np.array(drawn)}
 
 
 def _first_words(counts: Any, subject: Subject, d: int) -> str:

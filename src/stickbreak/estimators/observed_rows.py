@@ -3,53 +3,74 @@
 from __future__ import annotations
 
 import heapq
+import math
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.special import xlogy
 
 from stickbreak.data import Table, is_sparse
 from stickbreak.inference import workers
 from stickbreak.reading import Rows
+from stickbreak.report.profiles import has_spread
 from stickbreak.stats import Array
 
+from .fitted import Fitted
 from .reports import data_digest, group_shares
 from .views import choose_rows
 
 if TYPE_CHECKING:
-    from stickbreak.report import Replica, Subject
+    from stickbreak.report import Observed, Replica, Subject
 
+    from .base import Estimator
     from .mixture_fits import MixtureFits
 
-__all__ = ["observe_rows"]
+__all__ = ["Seen", "observe_rows", "tell_rows"]
 
 N_WORST, N_TYPICAL, N_BINS = 12, 3, 20
 N_DRAWS, DRAW_ROWS = 39, 500
+MOST_SHARES, MOST_PAIRS = 2000, 12  # of rows and of components that are tried as one
 
 
 def observe_rows(
     self: MixtureFits, subject: Subject, X: Rows, by: Any, where: Any = None
 ) -> Subject:
     """The subject with what the model says of X; also the method `_observe` of mixtures."""
-    from stickbreak.report import Observed
-
     fitted, table = self._use(self._given(X))
     if table.n_rows == 0:
         raise ValueError("X has no rows; give at least one, or no X")
-    seen = _Seen(len(fitted.ids))
+    seen = Seen(len(fitted.ids))
     potentials, predictive = fitted.potentials(), fitted.predictive()
     with workers(self.n_jobs) as pool:
         for batch in table.batches():
             shares = fitted.local_model.shares(potentials, batch, pool)
             seen.add(batch.rows, shares, fitted.model.log_evidence(predictive, batch, pool))
     labels = np.concatenate(seen.labels)
+    groups = group_shares(by, labels, len(fitted.ids), "row")
+    return _with_draws(self, *tell_rows(self, subject, table, seen, table.n_rows, groups))
+
+
+def tell_rows(
+    self: Estimator,
+    subject: Subject,
+    table: Table,
+    seen: Seen,
+    n_units: int,
+    groups: Mapping[str, Array],
+) -> tuple[Subject, Observed]:
+    """The subject with what was seen of the rows of a table."""
+    from stickbreak.report import Observed
+
+    fitted, labels = self._require_fitted(), np.concatenate(seen.labels)
     chosen = choose_rows(table.n_rows)
     rows = table.rows[chosen]
     is_numeric = not is_sparse(rows)
     observed = Observed(
         n_rows=table.n_rows,
-        n_units=table.n_rows,
+        n_units=n_units,
         sizes=np.bincount(labels, minlength=len(fitted.ids)),
         certainty=seen.bins,
         sure=seen.n_sure / table.n_rows,
@@ -64,17 +85,20 @@ def observe_rows(
         rows=np.asarray(rows, dtype=float) if is_numeric else None,
         numbers=chosen,
         labels=labels[chosen],
-        groups=group_shares(by, labels, len(fitted.ids), "row"),
+        groups=groups,
     )
     n = len(chosen)
     holds = f"{n:,} of {table.n_rows:,} rows, rounded to three digits; names of columns."
-    more: Mapping[str, Any] = {**subject.more, "holds": holds}
+    more: Mapping[str, Any] = {
+        **subject.more,
+        "holds": holds,
+        "joins": _joins(fitted, np.concatenate(seen.shares)),
+    }
     digests = {**subject.digests, "data": seen.digest()}
-    subject = replace(subject, observed=observed, more=more, digests=digests)
-    return _with_draws(self, subject, observed)
+    return replace(subject, observed=observed, more=more, digests=digests), observed
 
 
-class _Seen:
+class Seen:
     """Sums over batches."""
 
     def __init__(self, n_components: int) -> None:
@@ -85,6 +109,8 @@ class _Seen:
         self.worst: list[tuple[float, int]] = []
         self.typical: dict[int, list[tuple[float, int]]] = {}
         self.n_seen = 0
+        self.shares: list[Array] = []
+        self.n_kept = 0
         self.parts: list[str] = []
 
     def add(self, rows: Any, shares: Array, scores: Array) -> None:
@@ -109,6 +135,9 @@ class _Seen:
             kept.sort(key=lambda item: (-item[0], item[1]))
             del kept[N_TYPICAL:]
         self.n_seen += len(labels)
+        if self.n_kept < MOST_SHARES:
+            self.shares.append(shares[: MOST_SHARES - self.n_kept].copy())
+            self.n_kept += len(self.shares[-1])
         dense = (rows.data, rows.indices, rows.indptr) if is_sparse(rows) else (rows,)
         self.parts.append(data_digest(dense))
 
@@ -130,10 +159,37 @@ class _Seen:
         return data_digest([np.frombuffer(part.encode(), np.uint8) for part in self.parts])
 
 
+def _joins(fitted: Fitted, shares: Array) -> list[tuple[float, int, int]]:
+    """(gain, k, j): what joining two components would add to the bound, of the pairs that share
+    most.
+
+    The rows' shares of both are added and nothing else is changed, so the gain is at least that.
+    shares : (n, K) of some rows, which stand for all in the entropy of labels.
+    """
+    K, axis = len(fitted.ids), fitted.model.axis
+    if fitted.rule.objective != "bound" or K < 2 or not math.isfinite(fitted.bound):
+        return []
+    held = np.flatnonzero(np.asarray(fitted.model.prior.sizes(fitted.counts)) >= 1.0)
+    both = shares.T @ shares
+    own = np.maximum(np.diagonal(both), 1e-300)
+    both = both / np.minimum(own[:, None], own[None, :])
+    pairs = [(-float(both[i, j]), int(i), int(j)) for i, j in combinations(held, 2)]
+    weight = float(np.sum(fitted.model.prior.sizes(fitted.counts))) / max(len(shares), 1)
+    now, found = fitted.model.bound(fitted.counts, fitted.params), []
+    for _, i, j in sorted(pairs)[:MOST_PAIRS]:
+        merged = fitted.model.bound(
+            fitted.counts.merge(axis, i, j), fitted.params.merge(axis, i, j)
+        )
+        a, b = shares[:, i], shares[:, j]
+        entropy = xlogy(a, a).sum() + xlogy(b, b).sum() - xlogy(a + b, a + b).sum()
+        found.append((float(merged - now + weight * entropy), i, j))
+    return found
+
+
 def _why(subject: Subject, table: Table, row: int) -> str:
     """Columns in which a row is furthest from all components, in their standard deviations."""
     posterior = subject.posterior
-    if "mean" not in posterior or is_sparse(table.rows):
+    if "mean" not in posterior or is_sparse(table.rows) or not has_spread(posterior):
         return ""
     mean = posterior["mean"]
     variance = posterior.get("variance")

@@ -12,7 +12,7 @@ import numpy as np
 from stickbreak.data import is_sparse
 from stickbreak.inference import workers
 from stickbreak.reading import Rows, Stack, Values
-from stickbreak.stats import Array
+from stickbreak.stats import SERIAL, Array
 
 from .observed_rows import N_BINS, N_DRAWS, N_WORST
 from .reports import data_digest, group_shares, make_subject
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 __all__ = ["observe_sequences", "report_sequences", "sequence_values"]
 
 DRAW_ROWS = 2000
+N_COURSES, MOST_COURSES, MOST_PLACES = 6, 20, 300  # columns and sequences drawn, places of each
+MOST_VALUES, ONSET = 8000, 20  # values of all courses; rows after the beginning of a state
+MOST_ONSETS = 5000  # stays that mean courses are of
 UNSURE = 0.8  # a row whose best state is less probable is marked
 
 
@@ -63,6 +66,9 @@ def report_sequences(
 def sequence_values(self: SequenceEstimator, subject: Subject) -> Subject:
     """The subject with transitions and stays."""
     stays = self._stays()
+    if "laws" in stays:
+        laws = np.asarray(stays["laws"])
+        stays["durations"] = laws @ np.arange(1, laws.shape[1] + 1)
     return replace(subject, more={**subject.more, "transition": self.transmat_, **stays})
 
 
@@ -108,11 +114,12 @@ def observe_sequences(
         groups=_groups(by, paths, K),
     )
     n = table.n_rows
-    holds = f"states of {n:,} rows; one column at no more than 600 places of each sequence."
+    holds = f"states of {n:,} rows; up to {N_COURSES} columns at no more than {MOST_PLACES} places "
+    holds += f"of {MOST_COURSES} sequences at most."
     rows = table.rows
     parts = (rows.data, rows.indices, rows.indptr) if is_sparse(rows) else (rows,)
     digests = {**subject.digests, "data": data_digest([*parts, table.shape.offsets])}
-    more = {**subject.more, "holds": holds, "course": _course(subject, table)}
+    more = {**subject.more, "holds": holds, "courses": _courses(subject, table, paths)}
     subject = replace(subject, observed=observed, more=more, digests=digests)
     return _with_draws(self, subject, table, labels, scores)
 
@@ -160,21 +167,54 @@ def _groups(by: Any, paths: Sequence[Array], n_states: int) -> dict[str, Array]:
     return group_shares(repeated, np.concatenate(paths), n_states, "row")
 
 
-def _course(subject: Subject, table: Stack) -> tuple[str, list[Array]] | None:
-    """The column that tells states apart best, along each of the first sequences."""
+def _courses(
+    subject: Subject, table: Stack, paths: Sequence[Array]
+) -> tuple[list[str], list[list[Array]], Array] | None:
+    """The columns that tell states apart best, along each of the first sequences, and on average
+    from the beginning of each state on, (columns, K, ONSET); None where there are no numbers.
+    """
     mean = subject.posterior.get("mean")
     if subject.keeps == "none" or mean is None or is_sparse(table.rows):
         return None
     center = subject.weights @ mean
     telling = subject.weights @ (mean - center) ** 2
     spread = np.nanvar(np.asarray(table.rows[:20000], dtype=float), axis=0) + 1e-300
-    d = int(np.argmax(telling / spread[: len(telling)]))
-    offsets, found = table.shape.offsets, []
-    for s in range(min(len(offsets) - 1, 20)):
-        values = np.asarray(table.rows[offsets[s] : offsets[s + 1], d], dtype=float)
-        every = max(1, -(-len(values) // 600))
-        found.append(values[::every])
-    return str(subject.columns[d]), found
+    chosen = np.argsort(-telling / spread[: len(telling)], kind="stable")[:N_COURSES]
+    offsets = table.shape.offsets
+    n = min(len(offsets) - 1, MOST_COURSES)
+    most = max(20, min(MOST_PLACES, MOST_VALUES // (n * len(chosen))))
+    found: list[list[Array]] = [[] for _ in chosen]
+    for s in range(n):
+        values = np.asarray(table.rows[offsets[s] : offsets[s + 1]], dtype=float)[:, chosen]
+        every = max(1, -(-len(values) // most))
+        for part, column in zip(found, values[::every].T, strict=True):
+            part.append(column)
+    onset = _onsets(table, paths, chosen, len(subject.weights))
+    return [str(subject.columns[d]) for d in chosen], found, onset
+
+
+def _onsets(table: Stack, paths: Sequence[Array], chosen: Array, n_states: int) -> Array:
+    """(columns, K, ONSET) means of columns so many rows after a state began.
+
+    NaN where fewer than three stays are that long.
+    """
+    total = np.zeros((len(chosen), n_states, ONSET))
+    count = np.zeros((n_states, ONSET), dtype=np.int64)
+    known = np.zeros_like(total)
+    n_left = MOST_ONSETS
+    for begin, path in zip(table.shape.offsets, paths, strict=False):
+        cuts = np.flatnonzero(np.diff(path)) + 1  # the first stay is cut off, so it is left out
+        ends = np.append(cuts[1:], len(path))
+        cuts = cuts[:n_left]
+        ends = ends[: len(cuts)]
+        n_left -= len(cuts)
+        for a, b in zip(cuts, ends, strict=True):
+            n, k = min(b - a, ONSET), int(path[a])
+            rows = np.asarray(table.rows[begin + a : begin + a + n], dtype=float)[:, chosen].T
+            total[:, k, :n] += np.nan_to_num(rows)
+            known[:, k, :n] += np.isfinite(rows)
+            count[k, :n] += 1
+    return np.where((known > 0) & (count >= 3), total / np.maximum(known, 1), np.nan)
 
 
 def _with_draws(
@@ -197,7 +237,7 @@ def _with_draws(
         read = self._use(self._given(drawn))[1]
     except ValueError:  # without a sampler, or of symbols by name: no checks against draws
         return subject
-    decoded = self._decode(fitted, self._potentials_of(fitted, "fitted"), read.whole(), map)
+    decoded = self._decode(fitted, self._potentials_of(fitted, "fitted"), read.whole(), SERIAL)
     steps, cuts = _scores(self, read), read.shape.offsets
     replicas = []
     for r in range(N_DRAWS):

@@ -6,13 +6,15 @@ import hashlib
 import platform
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from stickbreak._version import __version__
+from stickbreak.parameters import Parameters
 from stickbreak.reading import Rows
+from stickbreak.report.markup import clean
 from stickbreak.stats import Array
 
 from .fitted import Fitted
@@ -45,7 +47,8 @@ def write_report(
     X : data to show with the model, as in `predict`; sequences as a list of arrays. Without them
         the page has what the model alone knows, and says what is missing.
     title : heading of the page. Default: the name of the model.
-    names : the user's names of components, by number as in `predict`: `{14: "jogging"}`.
+    names : the user's names of components, by number as in `predict`: `{14: "jogging"}`. The
+        model keeps them, and so does `save`; `{}` forgets them.
     by : one value for each row, sequence or document of X: how components differ between groups.
     data : "sample", at most 2,000 rows of X may be in the page; "none", only sums and averages.
     texts : whether words of documents and sentences of X may be in the page.
@@ -124,6 +127,8 @@ def make_subject(
     from stickbreak import report
 
     fitted = model._require_fitted()
+    if names is not None:
+        fitted = model._fitted = _with_names(fitted, names, model._noun)
     if data not in KEEPS:
         raise ValueError(f"data must be one of {', '.join(map(repr, KEEPS))}; got {data!r}")
     if by is not None and X is None:
@@ -144,7 +149,8 @@ def make_subject(
         objective=fitted.rule.objective,
         bound=float(fitted.bound),
         is_converged=fitted.is_converged,
-        names=_checked_names(names, fitted, model._noun),
+        names={k: fitted.names[i] for k, i in enumerate(fitted.ids) if i in fitted.names},
+        starts=fitted.starts,
         labels_of={str(name): values for name, values in fitted.schema.categories.items()},
         keeps=data,
         shows_texts=texts and data != "none",
@@ -160,34 +166,56 @@ def make_subject(
     return replace(subject, findings=report.find_all(subject))
 
 
-def _checked_names(names: Mapping[int, str] | None, fitted: Fitted, noun: str) -> dict[int, str]:
-    found = {}
-    for k, name in (names or {}).items():
+def _with_names(fitted: Fitted, names: Mapping[int, str], noun: str) -> Fitted:
+    """The fit with the user's names, which `save` keeps; an empty dict forgets all names."""
+    found = dict(fitted.names) if names else {}
+    for k, name in names.items():
         if isinstance(k, bool) or not isinstance(k, int | np.integer):
             raise ValueError(f"names is a dict from numbers of {noun}s to names; got key {k!r}")
         if not 0 <= k < len(fitted.ids):
             raise ValueError(f"names has {k}, but the {noun}s are 0 to {len(fitted.ids) - 1}")
-        found[int(k)] = str(name)
-    return found
+        found[fitted.ids[int(k)]] = clean(str(name))
+    return replace(fitted, names=found)
 
 
 def settings_of(model: Estimator) -> dict[str, str]:
     """Arguments that differ from their defaults, as text that says nothing of this computer."""
     defaults = type(model)().get_params(deep=False)
     return {
-        name: ADDRESS.sub("", repr(value))
+        name: ADDRESS.sub("", _text(value))
         for name, value in model.get_params(deep=False).items()
-        if repr(value) != repr(defaults[name]) and name not in ("verbose", "n_jobs")
+        if _text(value) != _text(defaults[name]) and name not in ("verbose", "n_jobs")
     }
+
+
+def _text(value: Any) -> str:
+    """The same text for a value and for what a model file gives back: a list may be a tuple."""
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_text, value))}]"
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(f'{_text(k)}: {_text(v)}' for k, v in value.items())}}}"
+    if isinstance(value, Parameters):
+        return _parts_text(value)
+    return repr(value)
+
+
+def _parts_text(value: Parameters) -> str:
+    default = {f.name: f.default for f in fields(value)}  # type: ignore[arg-type]
+    told = [
+        f"{name}={_text(own)}"
+        for name, own in value.get_params(deep=False).items()
+        if name not in ("callbacks", "checkpoint") and _text(own) != _text(default.get(name))
+    ]
+    return f"{type(value).__name__}({', '.join(told)})"
 
 
 def model_digest(fitted: Fitted) -> str:
     """SHA-256 of what was learned: counts, parameters, ids."""
     digest = hashlib.sha256()
-    for fields in (fitted.counts, fitted.params):
-        for name in sorted(fields):
+    for found in (fitted.counts, fitted.params):
+        for name in sorted(found):
             digest.update(name.encode())
-            digest.update(np.ascontiguousarray(fields[name]).tobytes())
+            digest.update(np.ascontiguousarray(found[name]).tobytes())
     digest.update(repr(tuple(int(i) for i in fitted.ids)).encode())
     return digest.hexdigest()
 

@@ -1,4 +1,4 @@
-"""The concentrations of rows below a root, as given or as learned: attributes of estimators."""
+"""Concentrations of rows or units, given or learned: attributes of estimators."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from stickbreak.stats import Array
 from .fitted import interval_of, number_of
 
 if TYPE_CHECKING:
+    from .base import Estimator
     from .sequence_fits import SequenceEstimator
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "start_concentration",
     "top_concentration",
     "top_interval",
+    "unit_concentration",
 ]
 
 
@@ -31,14 +33,20 @@ def start_concentration(self: SequenceEstimator) -> float:
     return numbers_of(self).start
 
 
-def top_concentration(self: SequenceEstimator) -> float:
+def top_concentration(self: Estimator) -> float:
     """Concentration of the root's sticks: given, or the posterior mean if learned."""
     return number_of(_top(self))
 
 
-def top_interval(self: SequenceEstimator) -> Array:
+def top_interval(self: Estimator) -> Array:
     """(2,) central 95 % interval of the posterior of `top_concentration_`."""
     return interval_of(_top(self))
+
+
+def unit_concentration(self: Estimator) -> float:
+    """Concentration of documents or groups: given or learned; the mean, if topics differ."""
+    fitted = self._require_fitted()
+    return float(fitted.model.prior.concentration_at(fitted.params))
 
 
 def numbers_of(self: SequenceEstimator) -> ChainGroups:
@@ -47,6 +55,6 @@ def numbers_of(self: SequenceEstimator) -> ChainGroups:
     return fitted.model.prior.concentrations(fitted.params)
 
 
-def _top(self: SequenceEstimator) -> float | GammaPrior:
+def _top(self: Estimator) -> float | GammaPrior:
     fitted = self._require_fitted()
     return fitted.model.prior.top(fitted.counts, fitted.params)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, Self, cast
@@ -15,10 +16,11 @@ from stickbreak.data import (
     parse_templates,
     substrings_of,
 )
+from stickbreak.errors import DataWarning
 from stickbreak.families import Categorical
 from stickbreak.families.base import BaseFamily
 from stickbreak.families.tags import Letters
-from stickbreak.inference import CollapsedGibbs, DrawOwn, Engine, Start, workers
+from stickbreak.inference import CollapsedVB, DrawOwn, Engine, Start, workers
 from stickbreak.initialize import from_cooled, from_local
 from stickbreak.models import Model, ModelPotentials, parse_units, share_parts, template_grammar
 from stickbreak.parameters import require_whole
@@ -36,8 +38,9 @@ from .tree_models import Rule, TreeEstimator
 
 __all__ = ["Segment", "TemplateGrammar"]
 
-HOT = 5.0  # first temperature of samplers
-N_SWEEPS, N_DRAWS = 40, 200  # sweeps of a start that is drawn, and of the default engine
+HOT = 5.0  # first temperature of a start that is drawn
+N_SWEEPS = 40  # of such a start
+MOST_NAMED = 5  # strings in a warning
 
 
 class Segment(NamedTuple):
@@ -68,13 +71,14 @@ class TemplateGrammar(TreeEstimator):
     template_concentration : prior count of each template.
     repeat_concentration : prior count of using a slot with + again, and of leaving it.
     max_segment : most letters of a segment.
-    inference : engine, by name ("collapsed-gibbs", "collapsed", "batch", "em", "hard-em", "gibbs")
-        or as an object; default `CollapsedGibbs(max_iter=200, temperature=(5.0, 1.0))`, which draws
-        whole segmentations that are accepted or not (`trace_.acceptance`). Expected counts give
-        long substrings too much weight: other engines cut less.
+    inference : engine, by name ("collapsed", "collapsed-gibbs", "batch", "em", "hard-em", "gibbs")
+        or as an object; default `CollapsedVB`. `CollapsedGibbs` draws whole segmentations that are
+        accepted or not (`trace_.acceptance`), and wants some hundred sweeps, better cooled:
+        `temperature=(5.0, 1.0)`. Variational Bayes and EM cut less: for them many improbable uses
+        of a long substring add up.
     init : "local" (random weights for every string) or "cooled" (40 sweeps of `CollapsedGibbs`,
-        whose temperature falls from 5 to 1). "auto" is "local" for `CollapsedGibbs`, "cooled" for
-        all others.
+        whose temperature falls from 5 to 1). "auto" is "local" for samplers, "cooled" for all
+        others.
     max_iter, tol, random_state, n_init, n_jobs, verbose : as in `Mixture`.
 
     Attributes
@@ -101,6 +105,7 @@ class TemplateGrammar(TreeEstimator):
     )  # fmt: skip
     INITS = ("auto", "cooled", "local")
     METHODS = ("viterbi",)
+    cuts_strings = True
     _noun, _plural, _row_noun = "name", "names", "letter"
     n_components = 1  # the templates name the slots
     learn_prior = warm_start = False
@@ -140,7 +145,7 @@ class TemplateGrammar(TreeEstimator):
         return Letters()
 
     def _default_engine(self, on_disk: bool) -> Engine:
-        return CollapsedGibbs(max_iter=N_DRAWS, temperature=(HOT, 1.0))
+        return CollapsedVB()
 
     def _make_model(self, family: BaseFamily, prior: Mapping[str, Any]) -> Model:
         return template_grammar(family, max_segment=int(self.max_segment), **prior)
@@ -188,6 +193,11 @@ class TemplateGrammar(TreeEstimator):
             return self.init
         return "local" if isinstance(pick_engine(self, False).rule(), DrawOwn) else "cooled"
 
+    def _parsed(self, X: Any) -> dict[str, Any]:
+        places = {name: k for k, name in enumerate(self.names_)}
+        found = [(places[part.name], part) for part in self.parse([X])[0]]
+        return {"words": [str(letter) for letter in X], "segments": found}
+
     def _with_unknown(self, fitted: Fitted) -> Fitted:
         family = fitted.model.family
         assert isinstance(family, Letters)
@@ -220,7 +230,8 @@ class TemplateGrammar(TreeEstimator):
 
         Parameters
         ----------
-        X : a list of strings, of lists of letters, or of arrays of whole numbers.
+        X : a list of strings, of lists of letters, or of arrays of whole numbers. Those that no
+            template covers are left out, with a warning; `labels_` then is of the others.
         y : ignored.
         sample_weight : (S,) how often each string counts.
 
@@ -228,7 +239,8 @@ class TemplateGrammar(TreeEstimator):
         -------
         self
         """
-        return self._fit_trees("fit", X, y, sample_weight=sample_weight)
+        X, weight = self._covered(X, sample_weight)
+        return self._fit_trees("fit", X, y, sample_weight=weight)
 
     def resume(self, X: Rows, y: Values = None, *, sample_weight: Values = None) -> Self:
         """Continue an interrupted fit from `inference.checkpoint`, bit for bit.
@@ -241,7 +253,29 @@ class TemplateGrammar(TreeEstimator):
         -------
         self
         """
-        return self._fit_trees("resume", X, y, sample_weight=sample_weight)
+        X, weight = self._covered(X, sample_weight)
+        return self._fit_trees("resume", X, y, sample_weight=weight)
+
+    def _covered(self, X: Any, sample_weight: Values) -> tuple[Any, Values]:
+        """The strings that some template covers. What cannot be read is refused later, by name."""
+        self._check_arguments()
+        is_list = isinstance(X, list | tuple)
+        if not is_list or not all(hasattr(one, "__len__") and len(one) for one in X):
+            return X, sample_weight
+        slots, most = parse_templates(self.templates), int(self.max_segment)
+        kept = [s for s, one in enumerate(X) if slots.covers(len(one), most)]
+        if len(kept) in (0, len(X)):
+            return X, sample_weight
+        left_out = sorted(set(range(len(X))) - set(kept))
+        named = ", ".join(map(str, left_out[:MOST_NAMED])) + ", ..." * (len(left_out) > MOST_NAMED)
+        warnings.warn(
+            f"no template covers {len(left_out)} string(s) ({named}): left out of the fit",
+            DataWarning,
+            stacklevel=3,
+        )
+        if sample_weight is not None and len(np.shape(sample_weight)) == 1:
+            sample_weight = np.asarray(sample_weight)[kept]
+        return [X[s] for s in kept], sample_weight
 
     # ------------------------------------------------------------------------------------ answers
 
@@ -342,6 +376,8 @@ def _widened(counts: Summary, size: int) -> Summary:
     old = counts["segment"]
     if old.shape[1] == size:
         return counts
-    segment = np.zeros((len(old), size))
-    segment[:, : old.shape[1]] = old
-    return replace(counts, arrays={**counts.arrays, "segment": segment})
+    wider = {}
+    for name in ("segment", "log_absent"):
+        wider[name] = np.zeros((len(old), size))
+        wider[name][:, : old.shape[1]] = counts[name]
+    return replace(counts, arrays={**counts.arrays, **wider})

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from stickbreak.families.base import BaseFamily
@@ -13,11 +14,11 @@ from stickbreak.inference import BaseMove, Engine
 from stickbreak.models import Model, hdp_topics, lda
 from stickbreak.moves import Birth, Delete, Merge
 from stickbreak.priors import GammaPrior
-from stickbreak.stats import Array
 
 from .base import RandomState
-from .fitted import interval_of, number_of
+from .engine_choice import pick_engine
 from .model_files import register
+from .root_numbers import top_concentration, top_interval
 from .topic_fits import TopicEstimator
 
 __all__ = ["HDPTopicModel", "LatentDirichletAllocation"]
@@ -38,7 +39,9 @@ class LatentDirichletAllocation(TopicEstimator):
     inference : engine, by name ("batch", "memoized", "stochastic", "collapsed", "em") or as an
         object; default `BatchVB`.
     concentration : prior count of each topic in a document; small values give documents of few
-        topics. A number, or a `GammaPrior` to learn it. Default 0.1.
+        topics. A number, or a `GammaPrior` to learn it; or one number for each topic (K,), or
+        "auto" to learn these, so that topics may differ in how many documents have them; both
+        are for engines without moves. Default 0.1.
     word_concentration : prior count of each word in a topic. Default 0.1.
     learn_prior : at the end of each lap, move `word_concentration` to where it raises the bound
         (empirical Bayes).
@@ -52,9 +55,9 @@ class LatentDirichletAllocation(TopicEstimator):
         documents lack are ignored; or a boolean table (V, K), words in the order of
         `feature_names_in_`, which is the sorted one for lists of words.
     random_state : seed.
-    init : "collapsed" (60 collapsed sweeps from random shares of every word), "documents" (clusters
-        of documents by their words), "random" (documents far apart from each other) or "local"
-        (random shares of every word).
+    init : "collapsed" (120 collapsed sweeps from random shares of every word), "documents"
+        (clusters of documents by their words), "random" (documents far apart from each other) or
+        "local" (random shares of every word).
     n_init, n_jobs, warm_start, verbose : as in `Mixture`.
 
     Attributes
@@ -62,6 +65,7 @@ class LatentDirichletAllocation(TopicEstimator):
     topic_word_ : (K, V) posterior mean probabilities. components_ : (K, V) parameters of the
         posteriors.
     weights_, counts_ : (K,) share of each topic in all documents; expected words.
+    concentration_, topic_concentration_ : as given or learned; (K,) of each topic.
     labels_ : (S,) largest topic of each training document.
     n_features_in_, feature_names_in_ : number of words, and what they are, where the data say so.
     lower_bound_, trace_, converged_, n_iter_, component_ids_ : as in `Mixture`.
@@ -75,12 +79,14 @@ class LatentDirichletAllocation(TopicEstimator):
     [['cat', 'dog'], ['pan', 'salt']]
     """
 
+    concentration: Any
+
     def __init__(
         self,
         n_components: int = 10,
         *,
         inference: str | Engine | None = None,
-        concentration: float | GammaPrior = 0.1,
+        concentration: float | GammaPrior | ArrayLike | str = 0.1,
         word_concentration: float = 0.1,
         learn_prior: bool = False,
         max_iter: int | None = None,
@@ -96,6 +102,16 @@ class LatentDirichletAllocation(TopicEstimator):
         verbose: int = 0,
     ) -> None:
         self._store(locals())
+
+    def _check_arguments(self) -> None:
+        super()._check_arguments()
+        given = self.concentration
+        has_own = np.ndim(given) > 0 or isinstance(given, str)
+        if has_own and pick_engine(self, False).mover().moves:
+            raise ValueError(
+                "moves change the number of topics, and with it which topic a prior count is of; "
+                "use moves=None, one concentration for all topics, or HDPTopicModel"
+            )
 
     def _make_model(self, family: BaseFamily, prior: Mapping[str, Any]) -> Model:
         made = lda(family, prior["concentration"], restarts=int(self.restarts))
@@ -151,6 +167,9 @@ class HDPTopicModel(TopicEstimator):
     _is_unbounded = True
     root: str
 
+    top_concentration_ = property(top_concentration)
+    top_concentration_interval_ = property(top_interval)
+
     def __init__(
         self,
         n_components: int = 1,
@@ -186,17 +205,3 @@ class HDPTopicModel(TopicEstimator):
     def _make_model(self, family: BaseFamily, prior: Mapping[str, Any]) -> Model:
         made = hdp_topics(family, **prior, restarts=int(self.restarts))
         return replace(made, learns=self.learn_prior)
-
-    @property
-    def top_concentration_(self) -> float:
-        """Concentration of the root's sticks: given, or the posterior mean if learned."""
-        return number_of(self._top())
-
-    @property
-    def top_concentration_interval_(self) -> Array:
-        """(2,) central 95 % interval of the posterior of `top_concentration_`."""
-        return interval_of(self._top())
-
-    def _top(self) -> float | GammaPrior:
-        fitted = self._require_fitted()
-        return fitted.model.prior.top(fitted.counts, fitted.params)

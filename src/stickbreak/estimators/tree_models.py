@@ -19,7 +19,7 @@ from .base import Estimator
 from .engine_choice import pick_engine
 from .engine_runs import Task
 from .fitted import Fitted
-from .reported_words import tree_values
+from .reported_words import observe_trees, tree_values
 from .tree_views import plot_trees
 
 __all__ = ["Rule", "TreeEstimator"]
@@ -49,12 +49,15 @@ class TreeEstimator(Estimator):
     """Whether trees are heads of words, told by their tags; else brackets."""
     learns_from_trees: ClassVar[bool] = False
     """Whether fits are to trees; else to sentences."""
+    cuts_strings: ClassVar[bool] = False
+    """Whether sentences are strings of letters, which are cut into segments."""
     _plural = "categories"
     _row_noun = "word"
     max_length: int
 
     plot = plot_trees
     _report_values = tree_values
+    _observe = observe_trees
     _names_rows = False
 
     # ------------------------------------------------------------------ subclasses must define
@@ -70,6 +73,12 @@ class TreeEstimator(Estimator):
     def top_rules(self, n: int = 10) -> list[Rule]:
         """The n rules most often expected in the training sentences."""
         raise NotImplementedError
+
+    def _parsed(self, X: Any) -> dict[str, Any]:
+        """What pictures show of one sentence, by name in `View`."""
+        words = X.split() if isinstance(X, str) else list(X)
+        name = "heads" if self.finds_heads else "tree"
+        return {"words": [str(word) for word in words], name: self.parse([words])[0]}
 
     def _with_unknown(self, fitted: Fitted) -> Fitted:
         """The same fit with one more word, which nothing was counted of."""

@@ -1,4 +1,4 @@
-"""Pictures of grammars: a sentence's tree or arcs, and rules."""
+"""Pictures of grammars: a sentence's tree, arcs or segments, and rules."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ def plot_trees(
 
     Parameters
     ----------
-    panel : of `DMV` "dependencies" (arcs from heads to words), of grammars "tree" (the best tree)
-        or "components"; "rules" (those most often used), "trace" or "weights". Default: all of
-        them, as one figure; trees only if X is given.
-    X : one sentence: a list of words, or a string.
+    panel : of `DMV` "dependencies" (arcs from heads to words), of `TemplateGrammar` "segments", of
+        grammars "tree" (the best tree) or "components"; "rules" (those most often used), "trace" or
+        "weights". Default: all of them, as one figure; trees only if X is given.
+    X : one sentence: a list of words, or a string; one string for `TemplateGrammar`.
     ax : the Axes to draw one panel into. Default: those of a new figure.
 
     Returns
@@ -43,12 +43,6 @@ def plot_trees(
     'heads of words'
     >>> plt.close(ax.figure)
     """
-    view = replace(
-        make_view(self, self._require_fitted(), panel, ax), rules=self.top_rules(15), unit="word"
-    )
-    if X is not None:
-        words = X.split() if isinstance(X, str) else list(X)
-        found = self.parse([words])[0]
-        name = "heads" if self.finds_heads else "tree"
-        view = replace(view, words=[str(word) for word in words], **{name: found})
-    return draw_view(view, panel, ax)
+    view = make_view(self, self._require_fitted(), panel, ax)
+    view = replace(view, rules=self.top_rules(15), unit=self._row_noun)
+    return draw_view(view if X is None else replace(view, **self._parsed(X)), panel, ax)

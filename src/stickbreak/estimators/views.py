@@ -14,7 +14,7 @@ from stickbreak.data import Sequences, Table
 from stickbreak.extras import require_extra
 from stickbreak.parameters import require_whole
 from stickbreak.reading import Rows, Values
-from stickbreak.stats import Array
+from stickbreak.stats import SERIAL, Array
 
 from .fitted import Fitted
 
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from .topic_fits import TopicEstimator
 
 __all__ = [
-    "Labeled", "draw_view", "make_dataset", "make_view", "plot_chain", "plot_mixture",
-    "plot_topics", "summary_values", "top_words",
+    "MAX_DOCUMENTS", "Labeled", "choose_evenly", "choose_rows", "draw_view", "make_dataset",
+    "make_view", "plot_chain", "plot_mixture", "plot_topics", "summary_values", "top_words",
 ]  # fmt: skip
 
 MAX_DOCUMENTS = 60  # in a picture; more columns cannot be told apart
@@ -150,7 +150,7 @@ def plot_chain(
         given = self._given(X, lengths=lengths, sequence_id=sequence_id, context=context)
         table = self._use(given)[1]
         potentials, chosen = self._potentials_of(fitted, "fitted"), choose_rows(table.n_rows)
-        shape, states = table.shape, self._decode(fitted, potentials, table.whole(), map)
+        shape, states = table.shape, self._decode(fitted, potentials, table.whole(), SERIAL)
         view = replace(view, rows=table.rows[chosen], labels=states[chosen])
     if shape is not None and states is not None:
         view = replace(view, paths=replace(shape, is_list=True).answer(states))

@@ -101,7 +101,7 @@ class Lexicon(BaseFamily):
         *,
         n_words: int,
         n_symbols: int,
-        concentration: float = 0.01,
+        concentration: float = 0.003,
         keeps_links: bool = True,
     ) -> tuple[Lexicon, Companion]:
         """The lexicon of sentence pairs, and their companion with its links.

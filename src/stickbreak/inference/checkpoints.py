@@ -351,6 +351,7 @@ def _unpack(path: Path, header: dict[str, Any], arrays: Mapping[str, Array]) -> 
         warm={
             int(i): unpack_fields(saved, f"warm/{i}", arrays) for i, saved in header["warm"].items()
         },
+        keeps_warm=any(saved["warm"] is not None for saved in header["memory"].values()),
     )
     visits = tuple(_read_visit(*visit) for visit in header["visits"])
     moves = header["moves"]

@@ -19,7 +19,7 @@ import numpy as np
 from stickbreak.data import Batch
 from stickbreak.errors import NumericalError
 from stickbreak.protocols import Array, Pool, Sweep, SweptLane, Watch
-from stickbreak.stats import Fields, Summary, Tally
+from stickbreak.stats import SERIAL, Fields, Summary, Tally
 
 from .random_streams import DRAWS
 from .rules import BaseRule, LogMean
@@ -284,7 +284,7 @@ def _sweep(
     batch: Batch,
     own: Fields,
     how: Sweep,
-    pool: Pool = map,
+    pool: Pool = SERIAL,
 ) -> Summary:
     """Counts of a batch after one sweep; its units' own counts are changed in place."""
     # neighbors among windows see each other
@@ -294,7 +294,7 @@ def _sweep(
         how = how._replace(in_place=True)
     jobs = [(lane.alone(), own.cut(**lane.cut), how.cut(lane)) for lane in parts]
     job = _sweep_lane if model.sweeps else partial(sweep_units, ExcludeOwn())
-    found = list(pool(partial(job, model, counts, params), jobs))
+    found = list(pool.map(partial(job, model, counts, params), jobs))
     is_whole = len(jobs) == 1 and found[0][0].index is counts.index  # nothing to add up
     if is_whole:
         total = Tally.taking(found[0][0])

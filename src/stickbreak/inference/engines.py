@@ -241,9 +241,9 @@ class CollapsedVB(_MemoizedEngine):
     memory_limit : as in `MemoizedVB`. Documents keep a float32 for each distinct word and topic,
         mixtures one for each row and component; chains one for each row and state, and for each
         sequence and pair of states.
-    moves : None, or [Merge()] for `HDPHMM(root="tables")`: pairs of states are merged once log_z no
-        longer rises, if sweeps from there end with a higher bound. For starts whose states differ
-        (not init="local"): states that are still alike would all be merged.
+    moves : None, or [Merge()] with `root="tables"`: pairs of states or categories are merged once
+        log_z no longer rises, if sweeps from there end with a higher bound. For starts whose states
+        differ (not init="local"): states that are still alike would all be merged.
     max_iter, tol : most laps; stop when five laps have not raised log_z by tol nats per row. With
         table counts and no moves, fewer than a tenth of tol of the rows may still move
         (`trace_.moved`): superfluous states die out slowly, and log_z hardly tells.
@@ -276,7 +276,7 @@ class CollapsedVB(_MemoizedEngine):
         """The model itself; an error if there are moves that its bound cannot decide."""
         if self.moves and not model.structure.lingers:
             raise ValueError(
-                "merges of collapsed fits are for HDPHMM(root='tables'); use moves=None, or "
+                "merges of collapsed fits are for root='tables'; use moves=None, or "
                 "MemoizedVB, which has moves for all models"
             )
         return super().adapt(model)

@@ -1,13 +1,12 @@
-"""Workers: threads over lanes, results in the order of the jobs.
+"""Workers: threads over lanes, or the workers of a `stickbreak.workers` context.
 
-BLAS is limited to one thread meanwhile.
+Results come in the order of the jobs. BLAS is limited to one thread meanwhile.
 """
 
 from __future__ import annotations
 
 import itertools
 import os
-import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor, wait
@@ -16,65 +15,13 @@ from functools import partial
 from numbers import Real
 from typing import Any
 
-import threadpoolctl
-
 from stickbreak.protocols import Pool
+from stickbreak.stats import SERIAL, BasePool, call_loaded
+
+from .blas import BLAS
+from .remote import RemotePool, current_place
 
 __all__ = ["count_workers", "workers"]
-
-
-class _BlasLimit:
-    """Limits BLAS to one thread while anybody needs it.
-
-    Shared and counted, so that overlapping users restore it once.
-    """
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._users = 0
-        self._limit: Any = None
-        self._libraries: Any = None
-        self._n_modules = 0
-
-    def acquire(self) -> None:
-        with self._lock:
-            if self._users == 0:
-                _take_control()
-                self._limit = self._find_libraries().limit(limits=1, user_api="blas")
-            self._users += 1
-
-    def release(self) -> None:
-        with self._lock:
-            self._users -= 1
-            if self._users == 0:
-                _take_control()
-                self._limit.restore_original_limits()
-                _take_control()
-                self._limit = None
-
-    def _find_libraries(self) -> Any:
-        """The libraries of this process, looked for again only if modules were imported since.
-
-        The search reads all its memory maps: milliseconds, more than a small fit takes.
-        """
-        n_modules = len(sys.modules)
-        if self._libraries is None or self._n_modules != n_modules:
-            self._libraries = threadpoolctl.ThreadpoolController()
-            self._n_modules = n_modules
-        return self._libraries
-
-
-def _take_control() -> None:
-    """Let this thread change OpenBLAS's limit.
-
-    Later releases of threadpoolctl reserve that for the first thread that set one; ours may be any.
-    """
-    clear = getattr(threadpoolctl.OpenBLASController, "clear_controlling_thread", None)
-    if clear is not None:
-        clear(force=True)
-
-
-_BLAS = _BlasLimit()
 
 
 def count_workers(n_jobs: int | None) -> int:
@@ -127,16 +74,29 @@ def _share_out(
     return results
 
 
+class ThreadPool(BasePool):
+    """Jobs shared out among the calling thread and `n_helpers` of an executor."""
+
+    def __init__(self, executor: Executor, n_helpers: int) -> None:
+        self._executor, self._n_helpers = executor, n_helpers
+
+    def map(self, call: Callable[[Any], Any], jobs: Iterable[Any]) -> Iterable[Any]:
+        """call(job) of every job, in order, when all are done."""
+        return _share_out(self._executor, self._n_helpers, partial(call_loaded, call), jobs)
+
+
 @contextmanager
 def workers(n_jobs: int | None = None) -> Iterator[Pool]:
-    """A `map` that runs its jobs on n_jobs threads and returns results in order."""
-    count = count_workers(n_jobs)
-    _BLAS.acquire()
-    try:
-        if count == 1:
-            yield map
+    """A pool of n_jobs threads; within `stickbreak.workers`, of the workers given there.
+
+    A number of jobs then limits the tasks that are under way.
+    """
+    count, place = count_workers(n_jobs), current_place()
+    with BLAS:
+        if place is not None:
+            yield RemotePool(place, None if n_jobs is None else count)
+        elif count == 1:
+            yield SERIAL
         else:
             with ThreadPoolExecutor(count - 1, thread_name_prefix="stickbreak") as executor:
-                yield partial(_share_out, executor, count - 1)
-    finally:
-        _BLAS.release()
+                yield ThreadPool(executor, count - 1)

@@ -24,10 +24,11 @@ from stickbreak.errors import (
     CheckpointError,
     NoRoomError,
     StickbreakWarning,
+    WorkersLostError,
     in_one_line,
 )
 from stickbreak.protocols import Pool, Revisit, Watch
-from stickbreak.stats import Fields, Summary, Tally
+from stickbreak.stats import SERIAL, Fields, Summary, Tally
 
 from .accumulate import Accumulator
 from .checked_snapshots import check_sides, check_snapshot
@@ -57,7 +58,8 @@ class Result:
     """What a fit found.
 
     model : with the hyperparameters that the fit learned
-    is_interrupted, is_out_of_room : ended early by Ctrl-C, or for want of disk and memory
+    ended_by : Ctrl-C, or the loss of all workers, if that ended it early
+    is_out_of_room : ended early for want of disk and memory
     warm : values of every unit, for a fit that continues from this one
     """
 
@@ -70,9 +72,14 @@ class Result:
     trace: Trace
     bound: float
     is_converged: bool
-    is_interrupted: bool = False
+    ended_by: BaseException | None = None
     is_out_of_room: bool = False
     warm: Callable[[], Fields | None] = _no_warm
+
+    @property
+    def is_interrupted(self) -> bool:
+        """Whether Ctrl-C or lost workers ended it."""
+        return self.ended_by is not None
 
 
 def step(
@@ -82,7 +89,7 @@ def step(
     state: State,
     batch: Batch,
     watches: Sequence[Watch] = (),
-    pool: Pool = map,
+    pool: Pool = SERIAL,
 ) -> Summary:
     """Visit one batch: infer locally, update the total, update the globals.
 
@@ -284,20 +291,22 @@ def run(
     start: Start | Snapshot,
     *,
     seed: int = 0,
-    pool: Pool = map,
+    pool: Pool = SERIAL,
     settings: Mapping[str, Any] | None = None,
 ) -> Result:
     """Laps over the data from a start, or a checkpoint, until the stopping rule or max_iter.
 
     settings : what identifies this fit in its checkpoints (see checkpoints.py)
 
-    Ctrl-C ends the fit and keeps its present result; so does a want of room, with a warning.
+    Ctrl-C ends the fit and keeps its present result; so do lost workers, and a want of room, with a
+    warning.
     """
     engine.check()
     loop = _begin(engine.adapt(model), engine, data, start, seed, pool)
     state, trace = loop.state, loop.trace
     saver = Checkpointer.make(engine.checkpoint, engine.checkpoint_every, settings or {})
-    interrupted = out_of_room = stopped = False
+    out_of_room = stopped = False
+    ended_by: BaseException | None = None
     stopping = engine.stopping_for(loop.model)
     converged = len(trace) > 0 and stopping.is_converged(trace, data.n_observations)
     try:
@@ -305,8 +314,8 @@ def run(
             for batch in islice(loop.plan.lap(seed, state.lap), state.position, None):
                 loop.visit(batch, saver)
             converged, stopped = loop.end_lap(saver)
-    except KeyboardInterrupt:
-        interrupted = True
+    except (KeyboardInterrupt, WorkersLostError) as error:
+        ended_by = error
         state.recover(loop.model)
     except NoRoomError as error:
         if not len(trace):  # nothing is learned before the end of the first lap
@@ -319,7 +328,7 @@ def run(
             callback.on_end()
     trace.seconds_of_fit = time.monotonic() - loop.began
     counts = state.counts
-    if interrupted or out_of_room:
+    if ended_by is not None or out_of_room:
         bound = loop.bound_so_far()
     else:
         bound = engine.final_bound(loop.model, data, counts, state.params, trace, pool)
@@ -333,7 +342,7 @@ def run(
         trace=trace,
         bound=math.nan if bound is None else bound,
         is_converged=converged,
-        is_interrupted=interrupted,
+        ended_by=ended_by,
         is_out_of_room=out_of_room,
         warm=state.all_warm if state.keeps_warm else _no_warm,
     )

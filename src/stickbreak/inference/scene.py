@@ -11,7 +11,7 @@ import numpy as np
 
 from stickbreak.data import Batch
 from stickbreak.protocols import Array, Pool
-from stickbreak.stats import Fields, Summary
+from stickbreak.stats import SERIAL, Fields, Summary
 
 from .attempts import Attempts
 from .posteriors import Outcome, Part, Posteriors
@@ -80,7 +80,7 @@ class Scene:
     rng: np.random.Generator
     lap: int
     settled: bool
-    pool: Pool = map
+    pool: Pool = SERIAL
     in_stream: bool = False
     next_id: int = 0
     batches: Sequence[Batch] = ()

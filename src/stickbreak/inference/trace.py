@@ -26,7 +26,7 @@ class LapRecord:
         components that they may not use. None if nothing was checked
     n_used : components that hold at least one row, if each row has one component (Gibbs); else None
     moved : expected fraction of the rows that went to another component, where sweeps may linger
-        (`HDPHMM(root="tables")`); else None
+        (`root="tables"`); else None
     acceptance : fraction of the proposed trees that were accepted, where samplers draw whole trees;
         else None
     """

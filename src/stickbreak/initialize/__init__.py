@@ -5,6 +5,7 @@ from .blocks import choose_blocks, from_blocks
 from .counts import count_labels
 from .documents import SMOOTHING, from_documents, word_counts
 from .drawn import N_PATHS, N_SYMBOLS, better_start, from_drawn
+from .groups import from_ungrouped
 from .guessed import from_cooled, from_guess
 from .ladder import N_RUNGS, RUNG_LAPS, from_ladder
 from .local import from_collapsed, from_local
@@ -50,6 +51,7 @@ __all__ = [
     "from_scalable",
     "from_settled",
     "from_settled_part",
+    "from_ungrouped",
     "place_words",
     "refine_hard",
     "word_counts",

@@ -8,13 +8,15 @@ from stickbreak.inference.rules import LogMean
 from stickbreak.inference.state import Start
 from stickbreak.models import Model
 from stickbreak.protocols import Pool
-from stickbreak.stats import Fields, Summary, Tally
+from stickbreak.stats import SERIAL, Fields, Summary, Tally
 from stickbreak.structures import BagAlignment
 
 __all__ = ["after_bag", "even_links_start"]
 
 
-def even_links_start(model: Model, data: Sequences, n_components: int, pool: Pool = map) -> Start:
+def even_links_start(
+    model: Model, data: Sequences, n_components: int, pool: Pool = SERIAL
+) -> Start:
     """Counts of links that are shared evenly among all positions of their sentence.
 
     Where links are not held in memory, they are counted batch by batch, and no pair keeps any.
@@ -35,7 +37,7 @@ def even_links_start(model: Model, data: Sequences, n_components: int, pool: Poo
 
 
 def after_bag(
-    model: Model, counts: Summary, warm: Fields | None, data: Sequences, pool: Pool = map
+    model: Model, counts: Summary, warm: Fields | None, data: Sequences, pool: Pool = SERIAL
 ) -> Start:
     """Counts and links of a fit of model 1, as those of a model with jumps, of which it has none.
 

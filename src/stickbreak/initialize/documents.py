@@ -14,6 +14,7 @@ from scipy import sparse
 from stickbreak.data import Batch, Documents, Table
 from stickbreak.inference import Start
 from stickbreak.protocols import Pool
+from stickbreak.stats import SERIAL
 
 from .plusplus import from_plusplus
 
@@ -34,7 +35,7 @@ def from_documents(
     rng: np.random.Generator,
     *,
     n_passes: int = 2,
-    pool: Pool = map,
+    pool: Pool = SERIAL,
 ) -> Start:
     """Start from clusters: Bregman k-means++ and n_passes of Bregman k-means, of the units' sums.
 

@@ -15,7 +15,7 @@ from stickbreak.data import Sequences
 from stickbreak.inference import BatchVB, Callback, CollapsedGibbs, Engine, Gibbs, Start, run
 from stickbreak.priors import GammaPrior
 from stickbreak.protocols import Array, Pool
-from stickbreak.stats import Summary
+from stickbreak.stats import SERIAL, Summary
 
 from .blocks import from_blocks
 from .counts import count_labels
@@ -48,7 +48,7 @@ def from_drawn(
     added: float = 0.0,
     candidates: int = 10,
     legal: Array | None = None,
-    pool: Pool = map,
+    pool: Pool = SERIAL,
     callbacks: tuple[Callback, ...] = (),
 ) -> Start:
     """Where sweeps that draw paths end.

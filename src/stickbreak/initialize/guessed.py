@@ -10,6 +10,7 @@ import numpy as np
 from stickbreak.data import Table
 from stickbreak.inference import Callback, CollapsedGibbs, Start, count_own, run
 from stickbreak.protocols import Pool
+from stickbreak.stats import SERIAL
 
 from .local import from_local, require_whole_run, sweep_on
 
@@ -27,7 +28,7 @@ def from_guess(
     *,
     jitter: float = 0.5,
     n_sweeps: int = 0,
-    pool: Pool = map,
+    pool: Pool = SERIAL,
     callbacks: tuple[Callback, ...] = (),
 ) -> Start:
     """Guessed trees of every sentence, each count times a number in 1 - jitter to 1 + jitter.
@@ -48,7 +49,7 @@ def from_cooled(
     *,
     n_sweeps: int,
     temperature: float,
-    pool: Pool = map,
+    pool: Pool = SERIAL,
 ) -> Start:
     """Counts of the trees that collapsed Gibbs sampling ends with, as its temperature falls to one.
 

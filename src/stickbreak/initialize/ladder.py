@@ -14,6 +14,7 @@ import numpy as np
 from stickbreak.data import Documents
 from stickbreak.inference import BatchVB, Callback, Start, run
 from stickbreak.protocols import Pool
+from stickbreak.stats import SERIAL
 
 from .local import from_collapsed, require_whole_run
 
@@ -38,7 +39,7 @@ def from_ladder(
     rng: np.random.Generator,
     *,
     n_sweeps: int,
-    pool: Pool = map,
+    pool: Pool = SERIAL,
     report: Callable[[int, float], None] | None = None,
     callbacks: tuple[Callback, ...] = (),
 ) -> Start:

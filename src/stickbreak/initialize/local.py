@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stickbreak.data import Table
+from stickbreak.data import Table, is_on_disk
 from stickbreak.inference import (
     Callback,
     CollapsedVB,
@@ -18,11 +18,13 @@ from stickbreak.inference import (
     run,
 )
 from stickbreak.protocols import Array, Pool
+from stickbreak.stats import SERIAL
 
 if TYPE_CHECKING:
     from stickbreak.models import Model
 
 MOST_SHARES = 1 << 27  # kept by the words of a collapsed start: half a gigabyte
+MOST_DISK_SHARES = 1 << 24  # the same of documents on disk
 
 __all__ = ["from_collapsed", "from_local", "require_whole_run", "sweep_on"]
 
@@ -43,7 +45,7 @@ def from_local(
     rng: np.random.Generator,
     *,
     legal: Array | None = None,
-    pool: Pool = map,
+    pool: Pool = SERIAL,
 ) -> Start:
     """Random posteriors of all units, and their counts: a start for every engine.
 
@@ -62,7 +64,7 @@ def from_collapsed(
     *,
     n_sweeps: int,
     legal: Array | None = None,
-    pool: Pool = map,
+    pool: Pool = SERIAL,
     callbacks: tuple[Callback, ...] = (),
 ) -> Start:
     """Where collapsed sweeps from random posteriors end, for counts and units alike.
@@ -71,7 +73,8 @@ def from_collapsed(
     counts are scaled to all.
     """
     n_units, n_spans = data.n_units, data.n_spans
-    data = data.some(MOST_SHARES // n_components, rng)
+    most = MOST_DISK_SHARES if is_on_disk(data.rows) else MOST_SHARES
+    data = data.some(most // n_components, rng)
     start = from_local(model, data, n_components, rng, legal=legal, pool=pool)
     start = sweep_on(model, data, start, n_sweeps, pool, callbacks)
     seed = start.seed.scale(n_units / data.n_units)
@@ -88,7 +91,8 @@ def sweep_on(
 ) -> Start:
     """Where collapsed sweeps from a start end."""
     engine = _Unmeasured(max_iter=n_sweeps, callbacks=callbacks)
-    found = run(replace(model, learns=False), engine, data, start, pool=pool)
+    fixed = replace(model, learns=False, prior=model.prior.held())
+    found = run(fixed, engine, data, start, pool=pool)
     require_whole_run(found)
     own = found.warm()
     warm = None if own is None else model.structure.warm_of(data.whole(), own, model.axis)
@@ -96,6 +100,6 @@ def sweep_on(
 
 
 def require_whole_run(found: Result) -> None:
-    """Raise KeyboardInterrupt again: what is left of a start is no fit."""
-    if found.is_interrupted:
-        raise KeyboardInterrupt
+    """Raise what ended a start early, Ctrl-C for one: what is left of it is no fit."""
+    if found.ended_by is not None:
+        raise found.ended_by

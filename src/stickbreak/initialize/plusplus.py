@@ -11,7 +11,7 @@ from stickbreak.data import Batch
 from stickbreak.inference import Hard, Memoized, Mode, Start, step
 from stickbreak.inference.engine import Data
 from stickbreak.protocols import Array, Pool
-from stickbreak.stats import Summary
+from stickbreak.stats import SERIAL, Summary
 
 from .counts import count_labels
 
@@ -82,14 +82,15 @@ def choose_plusplus(
 
 
 def refine_hard(
-    model: Model, batch: Batch, seed: Summary, params: Any, n_passes: int, pool: Pool = map
+    model: Model, batch: Batch, seed: Summary, params: Any, n_passes: int, pool: Pool = SERIAL
 ) -> Summary:
     """Bregman k-means from seed counts: n_passes of Hard(Mode) over one batch.
 
-    Of EM, where the structure finds no best labelling.
+    Of EM, where the structure finds no best labelling, or only slowly.
     """
     counts, accumulator = seed, Memoized()
-    rule = Hard(Mode()) if model.structure.has_best else Mode()
+    is_hard = model.structure.has_best and model.structure.starts_by_best
+    rule = Hard(Mode()) if is_hard else Mode()
     for _ in range(n_passes):
         state = accumulator.begin(Start(counts, params), tuple(range(seed.size(model.axis))), 1)
         for edit in model.upkeep(counts):
@@ -152,7 +153,7 @@ def from_plusplus(
     n_passes: int = 2,
     n_coarse: int = 0,
     legal: Array | None = None,
-    pool: Pool = map,
+    pool: Pool = SERIAL,
 ) -> Start:
     """Bregman k-means++ on (a sample of) the rows, then n_passes of Bregman k-means.
 

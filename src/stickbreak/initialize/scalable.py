@@ -18,6 +18,7 @@ from stickbreak.data import Batch, compact, is_on_disk, is_sparse, scratch
 from stickbreak.inference import Start
 from stickbreak.inference.engine import Data
 from stickbreak.protocols import Array, Pool
+from stickbreak.stats import SERIAL
 
 from .plusplus import choose_plusplus, examples_of_sets, refine_hard, seed_rows
 
@@ -41,7 +42,7 @@ def from_scalable(
     *,
     n_passes: int = 2,
     legal: Array | None = None,
-    pool: Pool = map,
+    pool: Pool = SERIAL,
     report: Report | None = None,
 ) -> Start:
     """k-means|| on all rows, then n_passes of Bregman k-means on all rows.
@@ -71,7 +72,7 @@ def choose_scalable(
     n_components: int,
     rng: np.random.Generator,
     given: tuple[int, ...] = (),
-    pool: Pool = map,
+    pool: Pool = SERIAL,
     report: Report | None = None,
 ) -> tuple[Array, Array]:
     """Rows that represent all others, and how many rows (repeats counted) are nearest to each.
@@ -162,7 +163,7 @@ def _update(
     for lo, hi in _chunks(whole.n_rows):
         lanes = whole.part(lo, hi).alone().lanes()
         at = lo
-        for distance, index in pool(partial(_compare_lane, family, fresh), lanes):
+        for distance, index in pool.map(partial(_compare_lane, family, fresh), lanes):
             end = at + len(distance)
             closer = distance < nearest[at:end]
             nearest[at:end] = np.where(closer, distance, nearest[at:end])

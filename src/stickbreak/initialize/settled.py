@@ -17,6 +17,7 @@ import numpy as np
 from stickbreak.data import Sequences, Table
 from stickbreak.inference import BaseMove, BatchVB, Result, Start, StochasticVB, run
 from stickbreak.protocols import Pool
+from stickbreak.stats import SERIAL
 
 from .local import require_whole_run
 from .plusplus import from_plusplus
@@ -46,7 +47,7 @@ def from_settled(
     rng: np.random.Generator,
     *,
     moves: Sequence[BaseMove],
-    pool: Pool = map,
+    pool: Pool = SERIAL,
 ) -> Start:
     """The better of two starts, settled on at most 5,000 rows, without superfluous components.
 
@@ -56,9 +57,9 @@ def from_settled(
     fixed = replace(model, learns=False)
     n = max(1, min(n_components, table.n_rows))
     starts = [partial(_coarse, fixed, table, n), partial(_noisy, fixed, table, n)]
-    found = _race(fixed, table, list(zip(starts, rng.spawn(2), strict=True)), pool)
+    found = _race(fixed, table, list(zip(starts, rng.spawn(2), strict=True)), pool.here)
     engine = BatchVB(moves=tuple(moves), max_iter=LAPS, tol=TOL)
-    found = run(fixed, engine, table, _in_use(fixed, found), pool=pool)
+    found = run(fixed, engine, table, _in_use(fixed, found), pool=pool.here)
     require_whole_run(found)
     start = _in_use(fixed, found)
     return replace(start, seed=start.seed.scale(data.n_units / table.n_units))
@@ -71,7 +72,7 @@ def from_settled_part(
     rng: np.random.Generator,
     *,
     moves: Sequence[BaseMove],
-    pool: Pool = map,
+    pool: Pool = SERIAL,
 ) -> Start:
     """A start that has settled on some of many sequences, without superfluous components.
 
@@ -87,7 +88,7 @@ def from_settled_part(
     some = Sequences(batch.rows, batch.repeats, offsets=batch.offsets)
     engine = BatchVB(moves=tuple(moves), max_iter=LAPS, tol=TOL)
     fixed = replace(model, learns=False)
-    found = run(fixed, engine, some, make(some), pool=pool)
+    found = run(fixed, engine, some, make(some), pool=pool.here)
     require_whole_run(found)
     start = _in_use(fixed, found)
     return replace(start, seed=start.seed.scale(data.n_units / some.n_units))
@@ -106,7 +107,7 @@ def _race(model: Model, table: Table, jobs: Sequence[_Job], pool: Pool) -> Resul
     They are compared after every few laps, so the result does not depend on which is faster.
     """
     makers = [partial(make, rng) for make, rng in jobs]
-    fits = list(pool(partial(_settle, model, table, min(ROUND, LAPS)), makers))
+    fits = list(pool.map(partial(_settle, model, table, min(ROUND, LAPS)), makers))
     n_laps = ROUND
     while n_laps < LAPS:
         best = max(fit.bound for fit in fits)
@@ -115,7 +116,7 @@ def _race(model: Model, table: Table, jobs: Sequence[_Job], pool: Pool) -> Resul
             break
         laps = min(ROUND, LAPS - n_laps)
         again = [partial(_as_start, fit) for fit, on in zip(fits, goes_on, strict=True) if on]
-        later = iter(list(pool(partial(_settle, model, table, laps), again)))
+        later = iter(list(pool.map(partial(_settle, model, table, laps), again)))
         fits = [next(later) if on else fit for fit, on in zip(fits, goes_on, strict=True)]
         n_laps += laps
     return max(fits, key=lambda fit: fit.bound)

@@ -167,7 +167,7 @@ def score_completion(
     split = _deal(documents, chosen, fewest)
     pseudo = np.broadcast_to(np.asarray(prior, dtype=float), topics.shares.shape)
     table = _padded(topics.words / topics.words.max(1, keepdims=True))
-    parts = list(pool(lambda half: _score(half, topics, table, pseudo), split))
+    parts = list(pool.here.map(lambda half: _score(half, topics, table, pseudo), split))
     total, weight = np.sum(parts, axis=0) if parts else (0.0, 0.0)
     if weight == 0:
         raise ValueError(

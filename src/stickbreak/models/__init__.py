@@ -7,8 +7,10 @@ from .grammars import (
     dependency_model,
     finite_grammar,
     hdp_grammar,
+    hdp_rules,
     template_grammar,
 )
+from .groups import hdp_mixture
 from .hmm import finite_hmm, hdp_hmm, hdp_rows
 from .mixture import dp_mixture, finite_mixture
 from .semi_markov import finite_hsmm, hdp_hsmm
@@ -29,7 +31,9 @@ __all__ = [
     "hdp_grammar",
     "hdp_hmm",
     "hdp_hsmm",
+    "hdp_mixture",
     "hdp_rows",
+    "hdp_rules",
     "hdp_topics",
     "hmm_aligner",
     "ibm1",

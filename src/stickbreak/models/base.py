@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -11,50 +11,19 @@ import numpy as np
 
 from stickbreak.data import Batch
 from stickbreak.errors import CheckpointError
-from stickbreak.families.base import BaseFamily, BaseScores
-from stickbreak.kernels.rows import pairing
+from stickbreak.families.base import BaseFamily
 from stickbreak.priors import BasePrior, Sticks, SymmetricDirichlet
 from stickbreak.protocols import Array, Pool, Rule, Watch
-from stickbreak.stats import SYMBOL, Edit, Field, Fields, Filler, Permute, Summary
+from stickbreak.stats import SERIAL, SYMBOL, Edit, Field, Fields, Filler, Permute, Summary
 from stickbreak.structures import BaseStructure, Best, Drawn, Expected, Independent, LocalStep
 
 from . import lanes
+from .potentials import ModelPotentials
 
 __all__ = ["Model", "ModelPotentials"]
 
 EXPECTED = Expected()
 RESERVED_AXES = {SYMBOL, "row", "unit", "slot", "pair", "companion", "link"}
-
-
-@dataclass(frozen=True)
-class ModelPotentials:
-    """Log potentials of one step: the prior's tables by name, and the family's Scores.
-
-    empty : zeros of the shape that a visit fills
-    pairs_rows : whether scores are paired with shares row by row, because they are not linear in
-        the counts
-    """
-
-    tables: Mapping[str, Any]
-    scores: BaseScores
-    empty: Summary
-    log_legal: Array | None = None
-    pairs_rows: bool = False
-
-    def __getitem__(self, name: str) -> Any:
-        return self.tables[name]
-
-    def pair_tables(self, counts: Mapping[str, Array]) -> float:
-        """<potentials, counts> of the prior's tables."""
-        return sum(
-            float(pairing(np.ravel(w)[None], np.ravel(counts[n])[None]))
-            for n, w in self.tables.items()
-            if n in counts
-        )
-
-    def pair(self, counts: Mapping[str, Array]) -> float:
-        """<potentials, counts> from the sums; also valid for completed entries."""
-        return self.pair_tables(counts) + self.scores.pair(counts)
 
 
 @dataclass(frozen=True)
@@ -245,7 +214,7 @@ class Model:
         batch: Batch,
         warm: Fields | None = None,
         watches: Sequence[Watch] = (),
-        pool: Pool = map,
+        pool: Pool = SERIAL,
     ) -> tuple[Summary, Fields | None]:
         """Infer one batch. Lanes run in any order on any worker; their sums have a fixed order."""
         return lanes.infer_batch(lanes.infer_lane, self, potentials, batch, warm, watches, pool)
@@ -343,48 +312,48 @@ class Model:
 
     # ------------------------------------------------------------------------------ for readers
 
-    def decode(self, potentials: ModelPotentials, batch: Batch, pool: Pool = map) -> Array:
+    def decode(self, potentials: ModelPotentials, batch: Batch, pool: Pool = SERIAL) -> Array:
         """(n,) best component of each row."""
         return self._over_lanes(lanes.decode_lane, potentials, batch, pool)
 
-    def shares(self, potentials: ModelPotentials, batch: Batch, pool: Pool = map) -> Array:
+    def shares(self, potentials: ModelPotentials, batch: Batch, pool: Pool = SERIAL) -> Array:
         """(n, K) posterior shares of each row, as a full table."""
         return self._over_lanes(lanes.shares_lane, potentials, batch, pool)
 
-    def unit_shares(self, potentials: ModelPotentials, batch: Batch, pool: Pool = map) -> Array:
+    def unit_shares(self, potentials: ModelPotentials, batch: Batch, pool: Pool = SERIAL) -> Array:
         """(units, K) posterior mean shares of each unit."""
         return self._over_lanes(lanes.unit_shares_lane, potentials, batch, pool)
 
     def impute(
-        self, potentials: ModelPotentials, counts: Summary, batch: Batch, pool: Pool = map
+        self, potentials: ModelPotentials, counts: Summary, batch: Batch, pool: Pool = SERIAL
     ) -> Array:
         """(n, D) rows with missing entries replaced by their means, averaged over components."""
         return self._over_lanes(lanes.impute_lane, potentials, batch, pool, counts)
 
-    def filter(self, potentials: ModelPotentials, batch: Batch, pool: Pool = map) -> Array:
+    def filter(self, potentials: ModelPotentials, batch: Batch, pool: Pool = SERIAL) -> Array:
         """(n, K) p(component | rows up to it): for ordered rows."""
         return self._over_lanes(lanes.filter_lane, potentials, batch, pool, lanes.all_shares)
 
-    def filter_last(self, potentials: ModelPotentials, batch: Batch, pool: Pool = map) -> Array:
+    def filter_last(self, potentials: ModelPotentials, batch: Batch, pool: Pool = SERIAL) -> Array:
         """(units, K) p(component of the last row | all rows): for ordered rows."""
         return self._over_lanes(lanes.filter_lane, potentials, batch, pool, lanes.last_shares)
 
-    def log_steps(self, potentials: ModelPotentials, batch: Batch, pool: Pool = map) -> Array:
+    def log_steps(self, potentials: ModelPotentials, batch: Batch, pool: Pool = SERIAL) -> Array:
         """(n,) log predictive density of each row given those before it: for ordered rows."""
         found = self._over_lanes(lanes.filter_lane, potentials, batch, pool, lanes.all_steps)
         lanes.require_finite(float(found.sum()), potentials)
         return found
 
     def best_paths(
-        self, potentials: ModelPotentials, batch: Batch, pool: Pool = map
+        self, potentials: ModelPotentials, batch: Batch, pool: Pool = SERIAL
     ) -> tuple[Array, Array]:
         """Most probable labeling (n,) of each unit, and its log weight (units,): ordered rows."""
-        found = list(pool(partial(lanes.paths_lane, self, potentials), self.lanes(batch)))
+        found = list(pool.map(partial(lanes.paths_lane, self, potentials), self.lanes(batch)))
         paths, values = (np.concatenate(parts) for parts in zip(*found, strict=True))
         lanes.require_finite(float(values.sum()), potentials)
         return paths, values
 
-    def log_evidence(self, potentials: ModelPotentials, batch: Batch, pool: Pool = map) -> Array:
+    def log_evidence(self, potentials: ModelPotentials, batch: Batch, pool: Pool = SERIAL) -> Array:
         """(units,) log normalizers: log predictive densities under predictive potentials."""
         return self._over_lanes(lanes.evidence_lane, potentials, batch, pool)
 
@@ -396,5 +365,5 @@ class Model:
         pool: Pool,
         *more: Any,
     ) -> Array:
-        found: Iterable[Array] = pool(partial(job, self, potentials, *more), self.lanes(batch))
+        found: Iterable[Array] = pool.map(partial(job, self, potentials, *more), self.lanes(batch))
         return np.concatenate(list(found))

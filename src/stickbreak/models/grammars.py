@@ -6,8 +6,16 @@ from typing import Any
 
 from stickbreak.families.base import BaseFamily
 from stickbreak.families.listed import ListedWords
-from stickbreak.priors import DirichletRules, HDPRules, ListedRules, SlotTables, ValenceRows
-from stickbreak.structures import Annotation, Dependency, SlotTemplates, Tree
+from stickbreak.priors import (
+    DirichletRules,
+    HDPRules,
+    ListedRules,
+    SlotTables,
+    TableRoot,
+    TableRules,
+    ValenceRows,
+)
+from stickbreak.structures import Annotation, Dependency, SlotTemplates, TableTree, Tree
 
 from .base import Model
 
@@ -16,6 +24,7 @@ __all__ = [
     "dependency_model",
     "finite_grammar",
     "hdp_grammar",
+    "hdp_rules",
     "template_grammar",
 ]
 
@@ -37,8 +46,19 @@ def finite_grammar(family: BaseFamily, **rules: Any) -> Model:
 
 
 def hdp_grammar(family: BaseFamily, **rules: Any) -> Model:
-    """Rules ~ Dirichlet(concentration b b'), b ~ sticks; keywords are those of HDPRules."""
-    return Model(Tree(), family, HDPRules(**rules), "category")
+    """Rules ~ Dirichlet(concentration b b'), b ~ sticks; keywords are those of `hdp_rules`."""
+    prior = hdp_rules(**rules)
+    structure = TableTree() if isinstance(prior, TableRules) else Tree()
+    return Model(structure, family, prior, "category")
+
+
+def hdp_rules(root: Any = "beta", **rules: Any) -> HDPRules | TableRules:
+    """Rules around the root that is named; keywords are those of HDPRules, or of TableRules."""
+    if root == "tables" or isinstance(root, TableRoot):
+        return TableRules(root=TableRoot() if root == "tables" else root, **rules)
+    if root not in ("beta", "point"):
+        raise ValueError(f"root must be 'beta', 'point' or 'tables'; got {root!r}")
+    return HDPRules(root=root, **rules)
 
 
 def template_grammar(family: BaseFamily, *, max_segment: int = 10, **rows: Any) -> Model:

@@ -16,7 +16,7 @@ import numpy as np
 from stickbreak.data import Batch
 from stickbreak.errors import NumericalError
 from stickbreak.protocols import Array, Local, Out, Pool, Watch
-from stickbreak.stats import Field, Fields, Summary, Tally, join
+from stickbreak.stats import Field, Fields, Summary, join
 from stickbreak.structures import Best, LongUnit, Piece
 
 if TYPE_CHECKING:
@@ -82,23 +82,13 @@ def infer_batch(
     watches: Sequence[Watch],
     pool: Pool,
 ) -> tuple[Summary, Fields | None]:
-    """A batch by a job for each lane: `infer_lane` or `held_lane`. Sums have a fixed order."""
+    """A batch by a job for each lane: `infer_lane` or `held_lane`. The tree of `gather` sums."""
     n_components = potentials.empty.size(model.axis)
     warm = model.step.start(model.structure, batch, n_components, model.axis, warm)
     parts = model.lanes(batch)
     jobs = [(lane.alone(), None if warm is None else warm.cut(**lane.cut)) for lane in parts]
-    first: Summary | None = None
-    total: Tally | None = None
-    kept: list[Fields] = []
-    for found, own in pool(partial(job, model, potentials, tuple(watches)), jobs):
-        if first is None:
-            first = found
-        else:
-            total = (Tally(first) if total is None else total).add(found)
-        if own is not None:
-            kept.append(own)
-    assert first is not None
-    return first if total is None else total.summary(), join(kept) if kept else None
+    total, kept = pool.total(partial(job, model, potentials, tuple(watches)), jobs)
+    return total, join(kept) if kept else None
 
 
 def infer_lane(

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from stickbreak.families.base import BaseFamily
-from stickbreak.priors import DirichletTopics, GammaPrior, HDPTopics
+from stickbreak.priors import AsymmetricTopics, DirichletTopics, GammaPrior, HDPTopics
 from stickbreak.structures import Document
 
 from .base import Model
@@ -13,13 +15,16 @@ from .base import Model
 __all__ = ["hdp_topics", "lda"]
 
 
-def lda(family: BaseFamily, concentration: float | GammaPrior = 0.1, **local: Any) -> Model:
+def lda(family: BaseFamily, concentration: Any = 0.1, **local: Any) -> Model:
     """Latent Dirichlet allocation.
 
-    concentration : prior count of each topic in a document
+    concentration : prior count of each topic in a document: a number or GammaPrior for all, or
+        what `AsymmetricTopics` takes
     local : settings of `Document`
     """
-    return Model(Document(**local), family, DirichletTopics(concentration), axis="topic")
+    is_common = np.ndim(concentration) == 0 and not isinstance(concentration, str)
+    prior = (DirichletTopics if is_common else AsymmetricTopics)(concentration)
+    return Model(Document(**local), family, prior, axis="topic")
 
 
 def hdp_topics(

@@ -8,6 +8,7 @@ import numpy as np
 
 from stickbreak.data import Batch, Companion, join_companions
 from stickbreak.protocols import Array, Pool
+from stickbreak.stats import SERIAL
 
 from .base import Model, ModelPotentials
 from .lanes import prepared
@@ -19,21 +20,21 @@ def parse_units(
     model: Model,
     potentials: ModelPotentials,
     batch: Batch,
-    pool: Pool = map,
+    pool: Pool = SERIAL,
     uniforms: Array | None = None,
 ) -> tuple[Companion, Array]:
     """Best tree of each unit, or a drawn one, and the log (units,) of its weight."""
     job = partial(_parse_lane, model, potentials, uniforms)
-    found, values = zip(*pool(job, model.lanes(batch)), strict=True)
+    found, values = zip(*pool.map(job, model.lanes(batch)), strict=True)
     return join_companions(found), np.concatenate(values)
 
 
 def share_parts(
-    model: Model, potentials: ModelPotentials, batch: Batch, pool: Pool = map
+    model: Model, potentials: ModelPotentials, batch: Batch, pool: Pool = SERIAL
 ) -> Companion:
     """Posterior of the parts that a tree of each unit may have."""
     job = partial(_share_lane, model, potentials)
-    return join_companions(list(pool(job, model.lanes(batch))))
+    return join_companions(list(pool.map(job, model.lanes(batch))))
 
 
 def _parse_lane(

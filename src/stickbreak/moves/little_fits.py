@@ -22,8 +22,8 @@ from stickbreak.inference import (
     run,
 )
 from stickbreak.inference.scene import Sample, Scene
-from stickbreak.protocols import Array
-from stickbreak.stats import Fields, Summary
+from stickbreak.protocols import Array, Pool
+from stickbreak.stats import SERIAL, Fields, Summary
 
 if TYPE_CHECKING:
     from stickbreak.models import Model
@@ -164,19 +164,21 @@ def little_fit(
     params: Fields | None = None,
     own: Fields | None = None,
     reorder: bool = False,
+    pool: Pool = SERIAL,
 ) -> Result:
     """The model fitted to some data from given counts.
 
     params : parameters to begin with; default: those of no counts
     own : own counts of units: the fit is then collapsed
     reorder : sort by bound; only if component identity is irrelevant
+    pool : for data that are not few rows
     """
     goal = Goal() if goal is None else goal
     goal.max_iter = max_iter
     engine: Engine = BatchVB(moves=moves) if own is None else CollapsedVB()
     engine = replace(engine, max_iter=max_iter, tol=1e-5, reorder=reorder, callbacks=(goal,))
     start = Start(counts, params or model.start_params(counts.size(model.axis)), warm=own)
-    found = run(replace(model, learns=False), engine, data, start)
-    if found.is_interrupted:  # it ends the fit that this one is a part of, too
-        raise KeyboardInterrupt
+    found = run(replace(model, learns=False), engine, data, start, pool=pool)
+    if found.ended_by is not None:  # it ends the fit that this one is a part of, too
+        raise found.ended_by
     return found

@@ -42,8 +42,21 @@ def idle_components(scene: Scene) -> Array:
 
 
 def are_explained(scene: Scene) -> bool:
-    """Whether the new rows look as the known components expect. False if the family cannot tell."""
-    return scene.misfit is not None and bool((scene.misfit < MISFIT).all())
+    """Whether the new rows look as the known components expect, and lie where these lie.
+
+    False if the family cannot tell. Rows of a new cluster may all be those of one component that
+    has no others in this call: then their shape says nothing, but they and the rows seen before
+    are better explained apart.
+    """
+    if scene.misfit is None or not (scene.misfit < MISFIT).all():
+        return False
+    family, sample = scene.model.family, scene.sample
+    out = dict(scene.total.empty().arrays)
+    rows = family.prepare(sample.batch.rows)
+    family.mean_log(scene.total).collect(rows, np.asfortranarray(sample.shares), out)
+    new = replace(scene.total.empty(), arrays=out)
+    alone = family.log_marginal(scene.total) + family.log_marginal(new)
+    return bool((family.log_marginal(scene.total + new) >= alone).all())
 
 
 def join_stream(

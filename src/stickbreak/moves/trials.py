@@ -94,7 +94,8 @@ def try_sweeps(
 ) -> Outcome | None:
     """Collapsed sweeps from changed own counts, whose sums are `counts`."""
     goal = Goal(scene.bound, patience=scene.model.structure.patience)
-    found = little_fit(scene.model, scene.data, counts, n_passes, goal=goal, params=params, own=own)
+    model, data, pool = scene.model, scene.data, scene.pool
+    found = little_fit(model, data, counts, n_passes, goal=goal, params=params, own=own, pool=pool)
     scene.spend(scene.none_kept()[1], len(found.trace))
     scene.spent.n_units, scene.spent.gain = scene.data.n_spans, found.bound - scene.bound
     if not found.bound > scene.bound + max(LEAST_GAIN, TIE * abs(scene.bound)):

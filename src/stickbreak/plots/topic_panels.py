@@ -1,4 +1,4 @@
-"""Panels of topic models: the words of each topic, and the shares of topics in documents."""
+"""Panels of topic models: words of topics, shares in documents; of groups of rows, these alone."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from matplotlib.colors import to_rgb
 from matplotlib.ticker import MaxNLocator
 
 from stickbreak.protocols import Array
-from stickbreak.structures import Document
+from stickbreak.structures import Document, Group
 
 from .panels import Panel, draw_trace, draw_weights, panels_of
 from .style import HEAT, MUTED, PALETTE, color_of, color_ticks, inner_axes, set_titles, tidy
 from .view import View, plural
 
-__all__ = ["draw_documents", "draw_topics"]
+__all__ = ["draw_documents", "draw_groups", "draw_topics"]
 
 MAX_TOPICS = 12  # topics for whose words there is room
 LINE = 0.155  # inches per word, if the figure is ours
@@ -38,6 +38,12 @@ def _(structure: Document) -> dict[str, Panel]:
         "trace": Panel(draw_trace),
         "weights": Panel(draw_weights),
     }
+
+
+@panels_of.register
+def _(structure: Group) -> dict[str, Panel]:
+    plain = panels_of.dispatch(object)(structure)
+    return {"groups": Panel(draw_groups, is_wide=True, needs="shares"), **plain}
 
 
 def count_cells(n: int) -> tuple[int, int]:
@@ -196,6 +202,15 @@ def _write_share(value: float, _: Any) -> str:
 
 def draw_documents(fitted: View, ax: Axes) -> None:
     """Shares of topics in some documents, one column each, sorted by their largest topics."""
+    _draw_shares(fitted, ax, "document", "topic")
+
+
+def draw_groups(fitted: View, ax: Axes) -> None:
+    """Shares of components in some groups of rows, likewise."""
+    _draw_shares(fitted, ax, "group", "component")
+
+
+def _draw_shares(fitted: View, ax: Axes, unit: str, noun: str) -> None:
     assert fitted.shares is not None
     assert fitted.documents is not None
     shares, labels = _lines_of_shares(fitted, fitted.shares)
@@ -211,18 +226,18 @@ def draw_documents(fitted: View, ax: Axes) -> None:
         [str(s) for s in fitted.documents[order][::step]],
         rotation=90 * (n > MANY),
     )
-    ax.set_xlabel("document, by largest topic", fontsize=9)
+    ax.set_xlabel(f"{unit}, by largest {noun}", fontsize=9)
     ax.tick_params(axis="x", labelsize=7, length=0)
     ax.tick_params(axis="y", labelsize=8 if len(labels) <= 9 else 7, length=0)
     bar = ax.figure.colorbar(image, ax=ax, fraction=0.03, pad=0.015)
     bar.set_label("share", fontsize=9)
     bar.ax.tick_params(labelsize=8)
     left_out = (
-        f"{n} of {fitted.n_documents:,} documents, at even distances"
+        f"{n} of {fitted.n_documents:,} {unit}s, at even distances"
         if n < fitted.n_documents
         else ""
     )
-    set_titles(ax, "shares of topics in documents", left_out)
+    set_titles(ax, f"shares of {noun}s in {unit}s", left_out)
 
 
 def _lines_of_shares(fitted: View, shares: Array) -> tuple[Array, list[str]]:

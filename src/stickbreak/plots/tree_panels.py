@@ -1,20 +1,20 @@
-"""Panels of grammars: a sentence's tree, its arcs, and the rules most often used."""
+"""Panels of grammars: a sentence's tree, arcs or segments, and the rules most often used."""
 
 from __future__ import annotations
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.patches import FancyArrowPatch
+from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 
 from stickbreak.data import ConstituentTree
-from stickbreak.structures import Dependency, Tree
+from stickbreak.structures import Annotation, Dependency, SlotTemplates, Tree
 
 from .components import draw_components
 from .panels import Panel, draw_trace, draw_weights, panels_of
 from .style import MUTED, PALETTE, color_of, set_titles, tidy
 from .view import View
 
-__all__ = ["draw_dependencies", "draw_rules", "draw_tree"]
+__all__ = ["draw_dependencies", "draw_rules", "draw_segments", "draw_tree"]
 
 
 @panels_of.register
@@ -38,6 +38,47 @@ def _(structure: Tree) -> dict[str, Panel]:
             lambda fitted, ax: draw_components(fitted.family, fitted, ax), is_large=True
         ),
     }
+
+
+@panels_of.register
+def _(structure: Annotation) -> dict[str, Panel]:
+    return {
+        "tree": Panel(draw_tree, is_wide=True, needs="tree"),
+        "trace": Panel(draw_trace),
+        "weights": Panel(draw_weights),
+        "rules": Panel(draw_rules, is_large=True),
+    }
+
+
+@panels_of.register
+def _(structure: SlotTemplates) -> dict[str, Panel]:
+    return {
+        "segments": Panel(draw_segments, is_wide=True, needs="segments"),
+        "trace": Panel(draw_trace),
+        "weights": Panel(draw_weights),
+        "rules": Panel(draw_rules, is_large=True),
+    }
+
+
+def draw_segments(fitted: View, ax: Axes) -> None:
+    """The letters of a string in boxes, one for each segment, with the colors of their names."""
+    assert fitted.segments is not None
+    for k, segment in fitted.segments:
+        color = color_of(int(fitted.ranks[k]))
+        box = FancyBboxPatch(
+            (segment.begin - 0.36, -0.3), segment.end - segment.begin - 0.28, 0.6,
+            boxstyle="round,pad=0.0,rounding_size=0.12", facecolor=color, alpha=0.22,
+            edgecolor=color, linewidth=1.2,
+        )  # fmt: skip
+        ax.add_patch(box)
+        middle = (segment.begin + segment.end - 1) / 2
+        ax.text(middle, -0.55, segment.name, ha="center", va="top", fontsize=8, color=color)
+    for i, letter in enumerate(fitted.words):
+        ax.text(i, 0.0, letter, ha="center", va="center", fontsize=11)
+    ax.set_xlim(-0.6, len(fitted.words) - 0.4)
+    ax.set_ylim(-1.2, 0.8)
+    ax.set_axis_off()
+    set_titles(ax, "segments")
 
 
 def draw_dependencies(fitted: View, ax: Axes) -> None:

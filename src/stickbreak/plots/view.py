@@ -38,6 +38,7 @@ class View:
     n_words : how many words of a topic to draw
     pair : of aligners, an AlignedPair. jumps : widths, and their probabilities
     words, heads, tree : of one sentence, its words, the heads (n,) of these, or its tree
+    segments : of one string, with the positions of their names among the components
     rules : of a grammar, those most often used
     """
 
@@ -68,6 +69,7 @@ class View:
     words: Sequence[str] = ()
     heads: Array | None = None
     tree: Any = None
+    segments: Sequence[tuple[int, Any]] | None = None
     rules: Sequence[Any] = ()
 
     @cached_property

@@ -1,5 +1,6 @@
 """How components are shared out."""
 
+from .asymmetric_topics import AsymmetricTopics, is_learned
 from .base import BasePrior
 from .concentration import GammaPrior, UncertainConcentration
 from .dirichlet import ROWS, RowTable, SymmetricDirichlet
@@ -35,18 +36,21 @@ from .rules import DirichletRules
 from .segments import DirichletSegments, HDPSegments, WeakLimitSegments
 from .slots import SlotTables
 from .sticks import Sticks
+from .table_rules import TableRules
 from .tables import TableRoot, TableRows
 from .transitions import DirichletRows, RowPseudo
 from .valence import ValenceRows
 from .weak_limit import WeakLimitRows
 
 __all__ = [
-    "ROWS", "BaseDuration", "BasePrior", "BetaRoot", "ChainGroups", "DirichletRows",
-    "DirichletRules", "DirichletSegments", "DirichletTopics", "FertileJumps", "FreeDurations",
-    "GammaPrior", "Geometric", "HDPRows", "HDPRules", "HDPSegments", "HDPTopics", "Jumps",
-    "LabeledTopics", "ListedRules", "NegativeBinomial", "PointRoot", "PositionPseudo", "Root",
-    "RowPseudo", "RowTable", "RuleTables", "SegmentGroups", "ShiftedPoisson", "SlotTables",
-    "Sticks", "Surrogate", "SymmetricDirichlet", "TableRoot", "TableRows", "Term", "TopicGroups",
+    "ROWS", "AsymmetricTopics", "BaseDuration", "BasePrior", "BetaRoot", "ChainGroups",
+    "DirichletRows", "DirichletRules", "DirichletSegments", "DirichletTopics", "FertileJumps",
+    "FreeDurations", "GammaPrior", "Geometric", "HDPRows", "HDPRules", "HDPSegments", "HDPTopics",
+    "Jumps", "LabeledTopics", "ListedRules", "NegativeBinomial", "PointRoot", "PositionPseudo",
+    "Root", "RowPseudo", "RowTable", "RuleTables", "SegmentGroups", "ShiftedPoisson", "SlotTables",
+    "Sticks", "Surrogate", "SymmetricDirichlet", "TableRoot", "TableRows", "TableRules", "Term",
+    "TopicGroups",
     "TopicPseudo", "UncertainConcentration", "UniformPositions", "ValenceRows", "WeakLimitRows",
-    "WeakLimitSegments", "WeakLimitTopics", "linear_term", "make_duration", "truncated_slope",
+    "WeakLimitSegments", "WeakLimitTopics", "is_learned", "linear_term", "make_duration",
+    "truncated_slope",
 ]  # fmt: skip

@@ -52,6 +52,13 @@ class BasePrior:
         """New parameters; never lowers `bound(total, .)`."""
         return params
 
+    def held(self) -> BasePrior:
+        """The same prior for sweeps from random posteriors, which say nothing of prior counts yet.
+
+        By default the prior itself; one that would adapt to them keeps its first ones.
+        """
+        return self
+
     def loosened(self, counts: Summary, params: Fields) -> Summary:
         """Counts to begin a trial with: by default the given ones.
 

@@ -6,7 +6,8 @@ is all that an update of the root needs [H16, 5.3].
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from dataclasses import replace
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -34,6 +35,11 @@ class DocumentCounts(BasePrior):
     """
 
     concentration: float | GammaPrior
+    is_held: bool
+
+    def held(self) -> Self:
+        """The same prior; documents of random labels are all alike, and would be learned so."""
+        return replace(self, is_held=True)  # type: ignore[type-var]
 
     def fields(self, axis: str) -> dict[str, Field]:
         """What is counted."""
@@ -59,6 +65,11 @@ class DocumentCounts(BasePrior):
     def learned(self) -> tuple[str, ...]:
         """Names of the parameters that are learned as points, and stored."""
         return ("concentration",) if isinstance(self.concentration, GammaPrior) else ()
+
+    @property
+    def moving(self) -> tuple[str, ...]:
+        """Those of them that an update changes."""
+        return () if self.is_held else self.learned
 
     def concentration_at(self, params: Fields) -> float:
         """The documents' concentration: the given value, or the one learned so far."""

@@ -30,9 +30,11 @@ class DirichletTopics(DocumentCounts):
 
     concentration : prior count of each topic in a document. If a GammaPrior, it is learned as the
         point that maximizes the bound plus the log prior density (of the log)
+    is_held : whether a learned one stays as it is
     """
 
     concentration: float | GammaPrior = 0.1
+    is_held: bool = False
 
     def __post_init__(self) -> None:
         check_concentration("concentration", self.concentration)
@@ -52,7 +54,7 @@ class DirichletTopics(DocumentCounts):
 
     def update(self, total: Summary, params: Fields) -> Fields:
         """A better concentration, if it is learned."""
-        for name in self.learned:
+        for name in self.moving:
             params = learn_point(name, lambda at: self.bound(total, at), params)
         return params
 
@@ -74,12 +76,14 @@ class HDPTopics(DocumentCounts):
         topics. May be a GammaPrior
     top_concentration : of the root's sticks; large values expect many topics. May be a GammaPrior
     root, precision : as for HDPRows
+    is_held : whether a learned concentration of documents stays as it is
     """
 
     concentration: float | GammaPrior = 0.5
     top_concentration: float | GammaPrior = 10.0
     root: str = "beta"
     precision: str = "rule"
+    is_held: bool = False
 
     def __post_init__(self) -> None:
         for name in ("concentration", "top_concentration"):
@@ -134,7 +138,7 @@ class HDPTopics(DocumentCounts):
                 params["root"], self._groups(total.n_units, params), lambda b: linear_term(slope, b)
             )
             params = replace(params, arrays={**params.arrays, "root": root})
-        for name in self.learned:
+        for name in self.moving:
             params = learn_point(name, lambda at: self.bound(total, at), params)
         return params
 

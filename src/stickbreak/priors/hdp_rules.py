@@ -111,7 +111,7 @@ class HDPRules(GrammarTables):
     top_concentration : of the root's sticks; large values expect many categories
     kind_concentration : prior count of emitting, and of splitting
     root : "beta", a Beta posterior over sticks, whose bound can choose the number of categories;
-        "point", a point estimate, whose bound cannot
+        "point", a point estimate, whose bound cannot; for tables see `TableRules`
     at_modes : whether updates raise EM's objective, see `for_modes`
     """
 

@@ -12,6 +12,7 @@ given how many words of each document took their topic from the root, not from a
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import numpy as np
 
@@ -29,6 +30,10 @@ class LabelCounts(DocumentCounts):
     log_labels : log probability of all labels, given the root that they were drawn with
     """
 
+    def held(self) -> Self:
+        """The prior itself: nothing is learned."""
+        return self
+
     def fields(self, axis: str) -> dict[str, Field]:
         """What is counted; E[log pi] for readers, who see no labels."""
         return {**super().fields(axis), "log_labels": Field((), nonnegative=False)}
@@ -44,13 +49,20 @@ class LabelCounts(DocumentCounts):
 
 @dataclass(frozen=True, eq=False)
 class LabeledTopics(LabelCounts):
-    """The prior that samplers use for `DirichletTopics`."""
+    """The prior that samplers use for `DirichletTopics`, and for prior counts of each topic.
 
-    concentration: float = 0.1
+    concentration : a number for all topics, or one for each
+    """
+
+    concentration: Any = 0.1
+
+    def concentration_at(self, params: Fields) -> float:
+        """The topics' prior count; the mean, if they differ."""
+        return float(np.mean(self.concentration))
 
     def pseudo(self, params: Fields, n_components: int) -> TopicPseudo:
-        """Prior counts (K,), all the same."""
-        return TopicPseudo(np.full(n_components, self.concentration), 0.0)
+        """Prior counts (K,)."""
+        return TopicPseudo(np.array(np.broadcast_to(self.concentration, n_components)), 0.0)
 
 
 @dataclass(frozen=True, eq=False)

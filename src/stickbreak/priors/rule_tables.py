@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -51,11 +51,14 @@ class RuleTables(BasePrior):
 
     def potentials(self, counts: Counts, params: Fields, rule: Rule) -> dict[str, Any]:
         """Log potentials of each table, with the axes of its field."""
-        log_of = rule.pick(ROWS)
         return {
-            name: _by_rows(log_of, counts[name], table, table.rest)
+            name: _by_rows(self._log_of(name, counts, rule), counts[name], table, table.rest)
             for name, table in self._tables_for(counts, params).items()
         }
+
+    def _log_of(self, name: str, counts: Counts, rule: Rule) -> Callable[..., Array]:
+        """From counts, prior counts and what is unused of a table to its log potentials."""
+        return rule.pick(ROWS)
 
     def predictive(self, counts: Counts, params: Fields) -> dict[str, Any]:
         """Logs of expected rows, renormalized over the outcomes in use."""

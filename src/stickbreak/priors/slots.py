@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from stickbreak.data import Substrings, parse_templates
 from stickbreak.parameters import require_prior_count
-from stickbreak.protocols import Array, Counts
+from stickbreak.protocols import Array, Counts, Rule
 from stickbreak.stats import Field, Fields
 
 from .dirichlet import ROWS
@@ -19,12 +20,48 @@ from .rule_tables import RuleTables, Table
 __all__ = ["BASES", "SlotTables"]
 
 BASES = ("spelling", "uniform")
+RARE = 1e-9  # as in the kernels
+
+
+class PresentRows:
+    """As `ROWS`, but collapsed weights know how probable it is that there is any count.
+
+    absent : log of q(C = 0), of each entry
+    """
+
+    def log_mean(self, counts: Array, pseudo: Array, rest: Any, *, absent: Array) -> Array:
+        """E[log(pseudo + C)], C zero or E[C] / q, less the log of the total."""
+        seen = np.maximum(counts, 0.0)
+        chance = np.minimum(-np.expm1(np.minimum(absent, 0.0)), seen)
+        never = np.log(pseudo)
+        given = np.log(pseudo + seen / np.maximum(chance, RARE))
+        found = np.where(chance < RARE, never, never + chance * (given - never))
+        total = counts.sum(-1) + pseudo.sum(-1) + (0.0 if rest is None else rest)
+        return np.asarray(found - np.log(total)[..., None])
+
+    def mean_log(self, counts: Array, pseudo: Array, rest: Any, *, absent: Array) -> Array:
+        """E[log share]."""
+        return ROWS.mean_log(counts, pseudo, rest)
+
+    def mode(self, counts: Array, pseudo: Array, rest: Any, *, absent: Array) -> Array:
+        """The mode in natural coordinates."""
+        return ROWS.mode(counts, pseudo, rest)
+
+    def draw(
+        self, counts: Array, pseudo: Array, rest: Any, *, absent: Array, rng: np.random.Generator
+    ) -> Array:
+        """Log shares drawn from their posterior."""
+        return ROWS.draw(counts, pseudo, rest, rng=rng)
+
+
+SEGMENTS = PresentRows()
 
 
 @dataclass(frozen=True, eq=False)
 class SlotTables(RuleTables):
     """template (T,), repeat (Q, 2) of using a slot again or leaving it, segment (C, V).
 
+    Counted besides: log_absent (C, V), the sum over places of log q(segment not there).
     Slots of a name share a row of substrings. Substrings that are not listed have the rest of the
     base.
 
@@ -102,7 +139,18 @@ class SlotTables(RuleTables):
             "template": Field((None,)),
             "repeat": Field((None, None)),
             "segment": Field((axis, None)),
+            "log_absent": Field((axis, None), nonnegative=False),
         }
+
+    def zeros(self, n_components: int) -> dict[str, Array]:
+        """Counts of nothing."""
+        found = super().zeros(n_components)
+        return {**found, "log_absent": np.zeros_like(found["segment"])}
+
+    def _log_of(self, name: str, counts: Counts, rule: Rule) -> Callable[..., Array]:
+        if name != "segment":
+            return super()._log_of(name, counts, rule)
+        return partial(rule.pick(SEGMENTS), absent=counts["log_absent"])
 
     def tables(self, params: Fields, n_components: int) -> Mapping[str, Table]:
         """Prior counts; a slot that does not repeat is left for certain."""

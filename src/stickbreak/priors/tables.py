@@ -37,8 +37,8 @@ from .root import ChainGroups
 from .transitions import RowCounts, RowPseudo
 
 __all__ = [
-    "EXISTENCE", "Present", "StickPosteriors", "TableRoot", "TableRows", "expected_tables",
-    "log_rise_below", "table_bound",
+    "EXISTENCE", "Present", "StickPosteriors", "TableRoot", "TableRows", "expected_rise",
+    "expected_tables", "log_rise_below", "table_bound",
 ]  # fmt: skip
 
 EXISTENCE = ("independent", "mean-field", "exact", "sampled")
@@ -47,14 +47,14 @@ LEAST_SHARE = 1e-300  # of a state that nothing asks for: prior counts stay abov
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TableRoot(Parameters):
-    """Root of an `HDPHMM` that follows expected table counts, for collapsed inference.
+    """Root of an `HDPHMM` or `HDPPCFG` that follows expected table counts, for collapsed inference.
 
     Parameters
     ----------
     existence : how the probability that some step goes from one state to another is found, of
         which table counts depend: "independent" (as if steps were independent of each other; fast),
         "mean-field" (as if states were), "exact" (its time grows with the fourth power of the
-        number of states) or "sampled" (from drawn paths).
+        number of states) or "sampled" (from drawn paths). Grammars have the first only.
     n_draws : paths drawn of every sequence, if it is "sampled".
     learns : whether the two concentrations are learned; if not, they stay as given. That of the
         rows does not become larger than given: rows that begin alike would stay so.
@@ -293,12 +293,14 @@ class TableRows(RowCounts):
 def table_bound(seen: Present, sticks: StickPosteriors, concentration: float) -> float:
     """Sum of q f(E / q) over the entries of all rows, less those of their totals."""
     weight = concentration * np.exp(np.maximum(sticks.log_shares(), np.log(LEAST_SHARE)))
+    entries = expected_rise(weight, seen.steps, seen.is_step)
+    return entries - expected_rise(concentration, seen.taken, seen.is_taken)
 
-    def expected(weight: Any, steps: Array, is_step: Array) -> float:
-        given = np.maximum(steps / np.maximum(is_step, RARE), 1.0)
-        found = np.where(is_step < RARE, steps * np.log(weight), 0.0)
-        found += np.where(is_step < RARE, 0.0, is_step * log_gamma_rise(weight, given))
-        return float(found.sum())
 
-    entries = expected(weight, seen.steps, seen.is_step)
-    return entries - expected(np.array(concentration), seen.taken, seen.is_taken)
+def expected_rise(weight: Any, steps: Any, is_step: Any) -> float:
+    """Sum of q f(E / q), f(C) = log Gamma(x + C) / Gamma(x); weight x, steps E, is_step q."""
+    steps, is_step = np.asarray(steps), np.asarray(is_step)
+    given = np.maximum(steps / np.maximum(is_step, RARE), 1.0)
+    found = np.where(is_step < RARE, steps * np.log(weight), 0.0)
+    found += np.where(is_step < RARE, 0.0, is_step * log_gamma_rise(np.asarray(weight), given))
+    return float(found.sum())

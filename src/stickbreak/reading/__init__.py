@@ -6,6 +6,7 @@ them knows an estimator.
 
 from .document_counts import count_documents, open_documents, read_documents
 from .frame_columns import check_categories, read_row, read_text
+from .grouped_rows import Groups, read_groups
 from .legal_components import Dictionary, Names, legal_sets, make_dictionary, words_of_topics
 from .schema import Categories, Given, Rows, Schema, Values
 from .sentence_pairs import SentencePairs, open_pairs, read_pairs
@@ -15,10 +16,10 @@ from .sequence_rows import Shape, Stack, lagged_names, read_sequences, stack_val
 from .table_rows import check_weights, open_rows, open_words, read_table
 
 __all__ = [
-    "Categories", "Dictionary", "Given", "Names", "Rows", "Schema", "SentencePairs", "Shape",
-    "Stack", "Values", "check_categories", "check_weights", "count_documents", "lagged_names",
-    "legal_sets", "make_dictionary", "offsets_of_runs", "open_documents", "open_pairs",
-    "open_rows", "open_words", "read_documents", "read_pairs", "read_row", "read_sentences",
-    "read_sequences", "read_table", "read_text", "split_sentences", "stack_values",
-    "words_of_topics",
+    "Categories", "Dictionary", "Given", "Groups", "Names", "Rows", "Schema", "SentencePairs",
+    "Shape", "Stack", "Values", "check_categories", "check_weights", "count_documents",
+    "lagged_names", "legal_sets", "make_dictionary", "offsets_of_runs", "open_documents",
+    "open_pairs", "open_rows", "open_words", "read_documents", "read_groups", "read_pairs",
+    "read_row", "read_sentences", "read_sequences", "read_table", "read_text", "split_sentences",
+    "stack_values", "words_of_topics",
 ]  # fmt: skip

@@ -76,12 +76,14 @@ def read_pairs(
     max_length: int,
     lowercase: bool = False,
     grows: bool = False,
+    warns: bool = True,
 ) -> tuple[SentencePairs, Schema]:
     """Numbered words of the usable pairs, and both vocabularies, learned if None.
 
     max_length : leave out pairs with more words on a side, with one warning that names the first;
         the same for those with an empty side
     grows : add new words to the vocabularies; else they are unknown words
+    warns : whether what is left out is still to be said
     """
     if lowercase:
         bitext = replace(bitext, source=_lowered(bitext.source), target=_lowered(bitext.target))
@@ -90,7 +92,7 @@ def read_pairs(
     if schema is None or grows:
         target, source = _joined(target, bitext.target.words), _joined(source, bitext.source.words)
         known = replace(known, n_features=len(target), names=target, source_names=source)
-    kept = _usable(bitext, max_length)
+    kept = _usable(bitext, max_length, warns)
     if not len(kept) and (schema is None or grows):
         raise ValueError(
             f"{bitext.name} has no pair with 1 to max_length={max_length} words on both sides"
@@ -140,7 +142,7 @@ def _numbered(side: Side, names: tuple[str, ...], first: int, kept: Array) -> tu
     return new[side.numbers[at]], offsets
 
 
-def _usable(bitext: Bitext, max_length: int) -> Array:
+def _usable(bitext: Bitext, max_length: int, warns: bool) -> Array:
     """(S,) pairs with words on both sides, and not too many."""
     ours, theirs = bitext.source.lengths, bitext.target.lengths
     longest, shortest = np.maximum(ours, theirs), np.minimum(ours, theirs)
@@ -149,7 +151,7 @@ def _usable(bitext: Bitext, max_length: int) -> Array:
         (empty, "without words on one side"),
         (long, f"with more than max_length={max_length} words on a side"),
     ):
-        if len(found):
+        if warns and len(found):
             shown = ", ".join(bitext.place(int(s)) for s in found[:3])
             more = ", ..." if len(found) > 3 else ""
             warnings.warn(

@@ -6,7 +6,7 @@
 the history of the fit and its convergence.
 """
 
-from . import chains, sentences, tables, topics  # noqa: F401 (they register sections)
+from . import chains, sentences, tables, topic_checks, topics  # noqa: F401 (they register sections)
 from .checking import checks_of, find_all
 from .findings import Finding
 from .markup import Markup, tag

@@ -9,16 +9,28 @@ import numpy as np
 from stickbreak.protocols import Array
 from stickbreak.structures import Chain, SemiMarkov
 
-from .drawing import color_of, draw, figure, number, percent, plural, table
-from .markup import Markup, join, tag
+from .drawing import (
+    Scale,
+    axis_below,
+    axis_left,
+    color_of,
+    draw,
+    figure,
+    number,
+    path_of,
+    percent,
+    plural,
+    table,
+)
+from .markup import Markup, clean, join, tag
 from .replicas import stays_of
-from .sections import Fact, Section, facts_of, sections_of
+from .sections import Fact, Section, data_of, facts_of, sections_of
 from .subject import Subject
 from .tables import write_certainty, write_fit, write_groups, write_overlap, write_worst
 
 __all__ = ["write_followers", "write_stays", "write_strips", "write_use"]
 
-WIDTH, LEFT, MOST_MARKS, MOST_STRIPS = 1000, 64, 4000, 20
+WIDTH, LEFT, MOST_MARKS, MOST_STRIPS, MOST_LAWS = 1000, 64, 4000, 20, 12
 
 
 @sections_of.register(Chain)
@@ -26,12 +38,14 @@ WIDTH, LEFT, MOST_MARKS, MOST_STRIPS = 1000, 64, 4000, 20
 def _(structure: Any) -> tuple[Section, ...]:
     return (
         Section("found", write_strips),
+        Section("found", write_onsets),
         Section("found", write_followers),
         Section("found", write_use),
         Section("found", write_groups),
         Section("sure", write_certainty),
         Section("sure", write_overlap),
         Section("fit", write_stays),
+        Section("fit", write_laws),
         Section("fit", write_fit),
         Section("fit", write_worst),
     )
@@ -65,8 +79,8 @@ def write_strips(subject: Subject) -> Markup | None:
     every = 1
     if n_stays > MOST_MARKS:
         every = -(-sum(len(p) for p in paths) // MOST_MARKS)
-    course = subject.more.get("course")
-    step = 64 if course else 34
+    courses = subject.more.get("courses")
+    step = 64 if courses else 34
     unit = (WIDTH - LEFT - 8) / longest
     parts: list[Any] = []
     for s, path in enumerate(paths):
@@ -74,8 +88,10 @@ def write_strips(subject: Subject) -> Markup | None:
         parts.append(tag("text", str(s), x=LEFT - 8, y=y + 16, text_anchor="end"))
         parts.append(_strip(subject, _binned(path, every), unit * every, y))
         parts.append(_unsure(observed.unsure[s], unit, y))
-        if course and s < len(course[1]):
-            parts.append(_line(course[1][s], unit * len(path), y + 28, course))
+        if courses and s < len(courses[1][0]):
+            parts += [
+                _line(lines, s, unit * len(path), y + 28, at) for at, lines in enumerate(courses[1])
+            ]
     states, lengths = (np.concatenate(p) for p in zip(*map(stays_of, paths), strict=True))
     common = int(np.bincount(states, lengths).argmax())
     alt = (
@@ -83,14 +99,105 @@ def write_strips(subject: Subject) -> Markup | None:
         f"state {common} takes most of the rows."
     )
     note = "Numbers are states as predict gives them. Dots mark rows whose state is unsure. "
-    note += f"Below each strip: {course[0]}. " if course else ""
+    note += f"Below each strip: {courses[0][0]}. " if courses else ""
     note += f"Long sequences: the commonest state of every {every} rows. " if every > 1 else ""
     more = observed.n_units - len(paths)
     note += f"{more} more sequences are not drawn." if more > 0 else ""
     header = ["sequence", "state", "begin", "rows"]
     numbers = table(header, _stay_rows(paths), caption="The first 200 stays")
-    image = draw(WIDTH, 16 + step * len(paths), alt, parts)
-    return figure("States over time", image, note, numbers, True)
+    image = draw(WIDTH, 16 + step * len(paths), alt, parts, id_="strips")
+    controls = tag("div", id="strip-controls", hidden=True, data_left=LEFT)
+    return figure("States over time", join([controls, image]), note, numbers, True)
+
+
+@data_of.register(Chain)
+@data_of.register(SemiMarkov)
+def _(structure: Any, subject: Subject) -> dict[str, Any]:
+    courses = subject.more.get("courses")
+    return {"courses": [clean(name) for name in courses[0]] if courses else []}
+
+
+def write_onsets(subject: Subject) -> Markup | None:
+    """The mean course of each state from its beginning on."""
+    courses = subject.more.get("courses")
+    if courses is None or not np.isfinite(courses[2]).any():
+        return None
+    names, _, values = courses
+    ks = [int(k) for k in subject.shown if np.isfinite(values[0, k]).sum() > 1][:12]
+    if not ks:
+        return None
+    low, high = float(np.nanmin(values[0, ks])), float(np.nanmax(values[0, ks]))
+    length = values.shape[2]
+    x, y = Scale(0, length - 1, 70, 440), Scale(low, high, 190, 26)
+    parts = [axis_left(y, 70, 440, str(names[0])[:50])]
+    for k in ks:
+        known = np.flatnonzero(np.isfinite(values[0, k]))
+        line = path_of(known, values[0, k, known], x, y)
+        look = color_of(subject.ranks[k])
+        end = int(known[-1])
+        inner = [tag("polyline", points=line, class_="outline")]
+        inner.append(tag("text", str(k), x=min(x(end) + 4, 444), y=y(values[0, k, end]) + 4,
+                         class_="halo"))  # fmt: skip
+        parts.append(tag("g", *inner, class_=look, data_k=k))
+    parts.append(axis_below(x, 190, "rows after the state began", whole=True))
+    k = max(ks, key=lambda k: float(np.ptp(values[0, k][np.isfinite(values[0, k])])))
+    own = values[0, k][np.isfinite(values[0, k])]
+    alt = f"Mean {names[0]} after a state begins. State {subject.name(k)} changes most: from "
+    alt += f"{number(float(own[0]))} to {number(float(own[-1]))} in {len(own)} rows."
+    places = [t for t in (0, 1, 2, 5, 10, 19) if t < length]
+    header = ["state", "column", *[f"+{t}" for t in places]]
+    rows = [
+        [subject.name(k), names[d], *[float(values[d, k, t]) for t in places]]
+        for k in ks
+        for d in range(len(names))
+    ]
+    keys = [k for k in ks for _ in names]
+    numbers = table(header, rows, caption="Means so many rows after the beginning", keys=keys)
+    note = "Averages over stays that were seen to begin, of at least three. The first stay of a "
+    return figure(
+        "From the beginning of a state", draw(470, 232, alt, parts),
+        alt + " " + note + "sequence is left out.", numbers,
+    )  # fmt: skip
+
+
+def write_laws(subject: Subject) -> Markup | None:
+    """Laws of duration over the stays that were seen."""
+    observed, laws = subject.observed, subject.more.get("laws")
+    if observed is None or not observed.paths or laws is None:
+        return None
+    pairs = [stays_of(path) for path in observed.paths]
+    states, lengths = (np.concatenate(part) for part in zip(*pairs, strict=True))
+    figures = []
+    for k in [int(k) for k in subject.shown if (states == k).sum() >= 3][:MOST_LAWS]:
+        figures.append(_law(subject, k, lengths[states == k], np.asarray(laws[k])))
+    if not figures:
+        return None
+    text = "Bars: stays that were seen. Line: the law of duration of the state."
+    return tag("div", tag("h3", "How long states last"), tag("p", text, class_="note"),
+               tag("div", *figures, class_="grid-of-figures"), class_="wide")  # fmt: skip
+
+
+def _law(subject: Subject, k: int, own: Array, law: Array) -> Markup:
+    n = min(len(law), max(int(np.quantile(own, 0.98)) + 1, 4))
+    every = max(1, -(-n // 24))
+    n_bars = -(-n // every)
+    seen = np.bincount(np.minimum((own - 1) // every, n_bars - 1), minlength=n_bars) / len(own)
+    padded = np.pad(law[: n_bars * every], (0, max(0, n_bars * every - len(law))))
+    expected = padded.reshape(n_bars, every).sum(1)
+    x = Scale(0.5, n_bars * every + 0.5, 56, 440)
+    y = Scale(0, float(max(seen.max(), expected.max())) or 1.0, 130, 14)
+    parts, line = [], ""
+    for i in range(n_bars):
+        a, b = x(i * every + 0.5), x((i + 1) * every + 0.5)
+        parts.append(tag("rect", x=a, y=y(seen[i]), width=round(b - a, 1),
+                         height=round(130 - y(seen[i]), 1), class_="seen"))  # fmt: skip
+        line += f"{'L' if i else 'M'}{a} {y(expected[i])}H{b}"
+    parts.append(tag("path", d=line, class_="expected"))
+    parts.append(axis_below(x, 130, "rows", whole=True))
+    mean = float((law * np.arange(1, len(law) + 1)).sum() / max(law.sum(), 1e-300))
+    alt = f"State {subject.name(k)}: {len(own)} stays of {number(float(own.mean()))} rows on "
+    alt += f"average; the law has {number(mean)}."
+    return figure(f"State {subject.name(k)}", draw(460, 172, alt, parts), alt)
 
 
 def _stay_rows(paths: Any) -> list[list[int]]:
@@ -138,8 +245,11 @@ def _unsure(places: Array, unit: float, y: float) -> Markup:
     )
 
 
-def _line(values: Array, width: float, y: float, course: Any) -> Markup:
-    every = [v for line in course[1] for v in (line[np.isfinite(line)],) if len(v)]
+def _line(lines: Any, s: int, width: float, y: float, at: int) -> Markup:
+    values = lines[s]
+    every = [v for line in lines for v in (line[np.isfinite(line)],) if len(v)]
+    if not every:
+        return Markup("")
     low, high = min(v.min() for v in every), max(v.max() for v in every)
     span = (high - low) or 1.0
     step = width / max(len(values), 1)
@@ -148,7 +258,8 @@ def _line(values: Array, width: float, y: float, course: Any) -> Markup:
         for i, v in enumerate(values)
         if np.isfinite(v)
     )
-    return tag("polyline", points=points, class_="curve", stroke_width="1")
+    look = f"curve course course-{at}" + (" gone" if at else "")
+    return tag("polyline", points=points, class_=look, stroke_width="1")
 
 
 def write_followers(subject: Subject) -> Markup | None:

@@ -9,14 +9,15 @@ from typing import Any
 import numpy as np
 
 from stickbreak.protocols import Array
-from stickbreak.structures import Chain, Document, Independent, SemiMarkov
+from stickbreak.structures import Chain, Group, Independent, SemiMarkov
 
 from .drawing import number, percent, plural
 from .findings import Finding, judged
+from .profiles import has_spread, variance_of
 from .replicas import Replica, stays_of
 from .subject import Subject
 
-__all__ = ["checks_of", "find_all"]
+__all__ = ["OF_ALL", "Check", "checks_of", "find_all"]
 
 Check = Callable[[Subject], Finding | None]
 NEARLY = 3.0  # nats: a Bayes factor of 20
@@ -32,24 +33,22 @@ def find_all(subject: Subject) -> list[Finding]:
 @singledispatch
 def checks_of(structure: Any) -> tuple[Check, ...]:
     """Checks of all models; a structure with more of them registers a longer tuple."""
-    return (check_convergence, check_near_moves)
+    return OF_ALL
 
 
 @checks_of.register(Independent)
 def _(structure: Any) -> tuple[Check, ...]:
-    return (check_convergence, check_near_moves, check_outliers, check_columns)
+    return (*OF_ALL, check_few_rows, check_joins, check_outliers, check_columns)
 
 
 @checks_of.register(Chain)
 @checks_of.register(SemiMarkov)
 def _(structure: Any) -> tuple[Check, ...]:
-    more = (check_flicker, check_stays, check_columns)
-    return (check_convergence, check_near_moves, check_outliers, *more)
+    more = (check_flicker, check_stays, check_lone_states, check_columns)
+    return (*OF_ALL, check_few_rows, check_outliers, *more)
 
 
-@checks_of.register(Document)
-def _(structure: Any) -> tuple[Check, ...]:
-    return (check_convergence, check_near_moves, check_twins)
+checks_of.register(Group)(checks_of.dispatch(object))  # those of documents are of their words
 
 
 def check_convergence(subject: Subject) -> Finding | None:
@@ -101,6 +100,66 @@ def _refusal(subject: Subject, record: Any, parts: Iterable[int], place: dict[in
     return f"{verb} {which} would cost {number(-record.gain)} nats"
 
 
+def check_starts(subject: Subject) -> Finding | None:
+    """Whether starts of the fit ended alike."""
+    starts = sorted(subject.starts, reverse=True)
+    if len(starts) < 2:
+        if not len(subject.trace):
+            return None
+        told = "The fit had one start: whether another one ends alike is not known."
+        return Finding("remark", "One start only", told, "", "model.set_params(n_init=5).fit(X)")
+    gap = starts[0][0] - starts[1][0]
+    told = f"The best two of {len(starts)} starts are {number(gap)} nats apart, with "
+    told += f"{starts[0][1]} and {starts[1][1]} {subject.several}."
+    if gap < NEARLY and starts[0][1] == starts[1][1]:
+        return Finding("fine", "The best starts agree", told)
+    return Finding(
+        "look",
+        "The best starts disagree",
+        told,
+        "More starts may find a better model; trust what all good ones have in common.",
+        f"model.set_params(n_init={4 * len(starts)}).fit(X)",
+    )
+
+
+OF_ALL: tuple[Check, ...] = (check_convergence, check_starts, check_near_moves)
+
+
+def check_few_rows(subject: Subject) -> Finding | None:
+    """Components with no more rows than columns: a matter of fact, so a remark."""
+    limit = len(subject.columns) + 1
+    few = [int(k) for k in subject.used if subject.counts[k] < limit]
+    if not few or "mean" not in subject.posterior or len(few) == len(subject.used):
+        return None
+    named = ", ".join(subject.name(k) for k in few[:8]) + (", ..." if len(few) > 8 else "")
+    one = len(few) == 1
+    return Finding(
+        "remark",
+        f"{len(few)} small {subject.noun if one else subject.several}",
+        f"{named}: fewer than {limit} {subject.unit}s, one more than there are columns. The spread "
+        "of so few is mostly that of the prior.",
+    )
+
+
+def check_joins(subject: Subject) -> Finding | None:
+    """Pairs of components that would explain the data better as one."""
+    joins = subject.more.get("joins")
+    if not joins:
+        return None
+    gain, i, j = max(joins)
+    which = f"{subject.name(i)} and {subject.name(j)}"
+    if gain <= 0:
+        told = f"Joining {which} would cost {number(-gain)} nats, the least of all pairs."
+        return Finding("fine", "No two components are one", told)
+    return Finding(
+        "look",
+        "Two components may be one",
+        f"Joining {which} would raise the bound by {number(gain)} nats.",
+        "The data do not tell them apart. Fit fewer, or let the fit decide.",
+        "sb.DPMixture().fit(X)",
+    )
+
+
 def check_outliers(subject: Subject) -> Finding | None:
     """Rows less probable than the model's own draws are."""
     if subject.replica is None or not len(subject.replicas):
@@ -136,18 +195,21 @@ def check_columns(subject: Subject) -> Finding | None:
     if any(r.rows is None or r.rows.shape[1] != replica.rows.shape[1] for r in drawn):
         return None
     D = replica.rows.shape[1]
-    pools = [np.concatenate([r.rows[:, d] for r in drawn if r.rows is not None]) for d in range(D)]
+    tables = [_aspects(subject, r) for r in drawn]
+    mine = _aspects(subject, replica)
+    pools = [np.concatenate([t[:, d] for t in tables]) for d in range(mine.shape[1])]
     pools = [np.sort(pool[np.isfinite(pool)]) for pool in pools]
-    own = np.array([_distance(replica.rows[:, d], pools[d]) for d in range(D)])
-    others = np.array(
-        [[_distance(r.rows[:, d], pools[d]) for d in range(D)] for r in drawn if r.rows is not None]
-    )
+    own = np.array([_distance(mine[:, d], pool) for d, pool in enumerate(pools)])
+    others = np.array([[_distance(t[:, d], pool) for d, pool in enumerate(pools)] for t in tables])
     largest = others.max(1)  # over the columns, as is asked of the data
-    bad = [d for d in np.argsort(-own) if judged(own[d], largest)]
-    worst = int(np.argmax(own))
+    order = np.argsort(-own)
+    bad = list(dict.fromkeys(int(d) % D for d in order if judged(own[d], largest)))
+    worst = int(order[0])
+    inside = f" within {subject.several}" if worst >= D else ""
     told = (
-        f"The distribution of {subject.columns[worst]} is off by {percent(own[worst])} at most "
-        f"(Kolmogorov-Smirnov); that of draws by {percent(float(largest.mean()))} on average, "
+        f"The distribution of {subject.columns[worst % D]}{inside} is off by "
+        f"{percent(own[worst])} at most (Kolmogorov-Smirnov); that of draws by "
+        f"{percent(float(largest.mean()))} on average, "
         f"{percent(float(largest.max()))} at most."
     )
     if not bad:
@@ -159,6 +221,18 @@ def check_columns(subject: Subject) -> Finding | None:
         f"{told} Most off: {named}.",
         "Try a transformation (a logarithm for a long tail) or another family for these.",
     )
+
+
+def _aspects(subject: Subject, replica: Replica) -> Array:
+    """(n, D or 2 D) rows, and for families with means their distances from the component's mean,
+    in its standard deviations: what is skewed inside a component may look well over all.
+    """
+    rows, posterior = np.asarray(replica.rows), subject.posterior
+    mean = posterior.get("mean")
+    if mean is None or mean.shape[1:] != rows.shape[1:] or not has_spread(posterior):
+        return rows
+    spread = np.sqrt(variance_of(posterior))[replica.labels]
+    return np.concatenate([rows, (rows - mean[replica.labels]) / spread], axis=1)
 
 
 def _distance(values: Array, pool: Array) -> float:
@@ -174,22 +248,34 @@ def _distance(values: Array, pool: Array) -> float:
     return float(max(high.max(), low.max()))
 
 
-def _short(replica: Replica) -> float:
-    lengths = np.concatenate([stays_of(path)[1] for path in replica.paths])
-    return float((lengths <= SHORT).mean())
+def _interruptions(replica: Replica) -> float:
+    """Share of the stays that last one or two rows, between two stays of one other state."""
+    n, short = 0, 0
+    for path in replica.paths:
+        states, lengths = stays_of(path)
+        n += len(states)
+        short += int(((lengths[1:-1] <= SHORT) & (states[2:] == states[:-2])).sum())
+    return short / max(n, 1)
 
 
 def check_flicker(subject: Subject) -> Finding | None:
-    """Stays of one or two rows, against sequences drawn from the model and decoded alike."""
+    """Short interruptions, against sequences drawn from the model and decoded alike.
+
+    Short stays alone would be no sign: a fit to data that flicker has learned that they are.
+    """
     if subject.replica is None or not subject.replica.paths or not len(subject.replicas):
         return None
-    own, drawn = _short(subject.replica), np.array([_short(r) for r in subject.replicas])
+    own, drawn = (
+        _interruptions(subject.replica),
+        np.array([_interruptions(r) for r in subject.replicas]),
+    )
     told = (
-        f"{percent(own)} of the stays last one or two rows; {percent(float(drawn.mean()))} in "
-        f"sequences drawn from the model, at most {percent(float(drawn.max()))}."
+        f"{percent(own)} of the stays interrupt another state for one or two rows; "
+        f"{percent(float(drawn.mean()))} in sequences drawn from the model, at most "
+        f"{percent(float(drawn.max()))}."
     )
     if not judged(own, drawn):
-        return Finding("fine", "Stays are as short as the model expects", told)
+        return Finding("fine", "States are interrupted as the model expects", told)
     return Finding(
         "look",
         "States flicker",
@@ -241,49 +327,30 @@ def _log_stays(replica: Replica, n_states: int) -> Array:
         return np.where(n >= 5, np.log(total / n), np.nan)
 
 
-def check_twins(subject: Subject) -> Finding | None:
-    """Pairs of topics that differ no more than two samples of words from one topic."""
-    topics = subject.more.get("topic_word")
-    used = subject.used[:60]
-    if topics is None or len(used) < 2:
+def check_lone_states(subject: Subject) -> Finding | None:
+    """States that only one sequence has, against sequences drawn from the model."""
+    if subject.replica is None or len(subject.replica.paths) < 2 or not len(subject.replicas):
         return None
-    rng, twins, nearest = np.random.default_rng(0), [], (np.inf, 0, 0)
-    for at, i in enumerate(used):
-        for j in used[at + 1 :]:
-            own = _divergence(topics[i], topics[j])
-            nearest = min(nearest, (own, int(i), int(j)))
-            if own < 0.2 and _are_twins(subject, int(i), int(j), own, rng):
-                twins.append((int(i), int(j)))
-    distance, i, j = nearest
-    told = (
-        f"The most alike are {subject.name(i)} and {subject.name(j)}, with a Jensen-Shannon "
-        f"divergence of {number(distance)} nats."
-    )
-    if not twins:
-        return Finding("fine", "No two topics are twins", told)
-    named = ", ".join(f"{subject.name(i)} and {subject.name(j)}" for i, j in twins[:5])
+    own, drawn = _lone(subject.replica), np.array([len(_lone(r)) for r in subject.replicas])
+    told = f"{len(own)} {plural('state', len(own))} of {len(subject.used)} "
+    told += f"{'is' if len(own) == 1 else 'are'} in one sequence only; "
+    told += f"{number(float(drawn.mean()), 2)} in sequences drawn from the model, at most "
+    told += f"{drawn.max()}."
+    if not judged(len(own), drawn):
+        return Finding("fine", "Sequences share their states", told)
+    named = ", ".join(subject.name(k) for k in own[:8])
     return Finding(
         "look",
-        f"{len(twins)} {plural('pair', len(twins))} of topics cannot be told apart",
-        f"{told} Words drawn from one topic differ as much as {named}.",
-        "Fewer topics, or merges, would say the same.",
+        "States of one sequence only",
+        f"{told} They are {named}.",
+        "Such states describe a recording rather than what recordings have in common: look for "
+        "shifts or scales of single sequences.",
+        "X = [(x - x.mean(0)) / x.std(0) for x in X]",
     )
 
 
-def _are_twins(subject: Subject, i: int, j: int, own: float, rng: np.random.Generator) -> bool:
-    """Whether topics made of draws from their mean differ as much."""
-    topics, counts = subject.more["topic_word"], subject.counts
-    sizes = np.maximum(counts[[i, j]].round().astype(int), 1)
-    mean = (sizes @ topics[[i, j]]) / sizes.sum()
-    prior = subject.more.get("smoothing", 0.01)
-    drawn = []
-    for _ in range(20):
-        pair = [rng.multinomial(n, mean / mean.sum()) + prior for n in sizes]
-        drawn.append(_divergence(*(p / p.sum() for p in pair)))
-    return own <= max(drawn)
-
-
-def _divergence(p: Array, q: Array) -> float:
-    """Jensen-Shannon divergence in nats."""
-    middle = 0.5 * (p + q)
-    return float(sum(0.5 * (a * np.log(np.maximum(a, 1e-300) / middle)).sum() for a in (p, q)))
+def _lone(replica: Replica) -> list[int]:
+    """States that one sequence alone has."""
+    seen = np.concatenate([np.unique(path) for path in replica.paths])
+    states, n = np.unique(seen, return_counts=True)
+    return [int(k) for k in states[n == 1]]

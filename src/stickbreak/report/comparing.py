@@ -7,14 +7,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.optimize import linear_sum_assignment
 
 from stickbreak.protocols import Array
 
-from .drawing import color_of, draw, figure, number, percent, plural, table
+from .drawing import chip, color_of, draw, figure, number, percent, plural, table
 from .markup import Markup, join, tag
 from .page import Report, frame
 
-__all__ = ["Compared", "Flow", "Report", "write_comparison"]
+__all__ = ["Compared", "Flow", "Report", "partners_of", "write_comparison"]
 
 WIDTH, HEIGHT, BAR = 760, 420, 26
 
@@ -27,12 +28,16 @@ class Flow:
     counts : (K, L) rows with component k in the first and l in the second
     difference, error : mean difference of the log predictive densities of rows, second less first,
         and its standard error; NaN if not known
+    moved : (row, its component in the first, and in the second, gain in nats) of some rows that
+        left the others of their component; n_moved : how many there are
     """
 
     names: tuple[str, str]
     counts: Array
     difference: float = float("nan")
     error: float = float("nan")
+    moved: Sequence[tuple[int, int, int, float]] = ()
+    n_moved: int = 0
 
 
 @dataclass(frozen=True)
@@ -62,7 +67,9 @@ def write_comparison(compared: Compared) -> Report:
     values: dict[str, Any] = {}
     if compared.flow is not None:
         flow = compared.flow
-        body.append(tag("section", tag("h2", "Where rows went"), _draw_flow(flow), _kinds(flow)))
+        body.insert(1, _picks(flow))
+        parts = (_draw_flow(flow), _kinds(flow), _moved(flow))
+        body.append(tag("section", tag("h2", "Where rows went"), *parts))
         values["flow"] = flow.counts.tolist()
     else:
         told = "The flow of rows needs data and two models with labels of rows."
@@ -85,6 +92,41 @@ def _lead(compared: Compared, n: int) -> str:
         text += f"{better} is better by {number(abs(flow.difference))} nats per row of these data "
         text += f"(standard error {number(flow.error, 2)})."
     return text
+
+
+def partners_of(counts: Array) -> dict[int, int]:
+    """The component of the second model that goes with one of the first, one to one, where they
+    share rows: those pairs that keep most rows together.
+    """
+    one, other = linear_sum_assignment(-np.asarray(counts))
+    return {int(k): int(j) for k, j in zip(one, other, strict=True) if counts[k, j] > 0}
+
+
+def _picks(flow: Flow) -> Markup:
+    ks = [int(k) for k in np.argsort(-flow.counts.sum(1), kind="stable") if flow.counts[k].sum()]
+    chips = [chip(k, k, str(k), f"{int(flow.counts[k].sum()):,} rows") for k in ks[:200]]
+    every = tag("a", "all", href="#", data_pick="all", class_="chip", aria_current="true")
+    label = f"Components of {flow.names[0]}"
+    bar = tag("nav", tag("div", tag("b", f"{label}:"), every, *chips), class_="picks",
+              aria_label=f"Select one of the {label.lower()}"[:200])  # fmt: skip
+    said = tag("p", "", id="said", class_="hush", role="status", data_noun="component")
+    return join([bar, said])
+
+
+def _moved(flow: Flow) -> Markup | None:
+    """Rows that left the others of their component."""
+    if not flow.n_moved:
+        return None
+    header = ["row", flow.names[0], flow.names[1], "gain (nats)"]
+    rows = [
+        [row, k, j, (f"{gain:+.2f}".replace("-", "\u2212"), gain)] for row, k, j, gain in flow.moved
+    ]
+    told = f"{flow.n_moved:,} {plural('row', flow.n_moved)} changed: they are not in the component "
+    told += "that takes most of their old one. "
+    told += "Here those whose density changed most." if len(rows) < flow.n_moved else ""
+    caption = "Rows that changed, by their number in the data"
+    inside = table(header, rows, caption=caption, keys=[k for _, k, _, _ in flow.moved])
+    return tag("figure", tag("figcaption", tag("h3", "Rows that changed")), tag("p", told), inside)
 
 
 def _draw_flow(flow: Flow) -> Markup:
@@ -137,7 +179,7 @@ def _band(y1: float, y2: float, height: float, k: int) -> Markup:
     there = f"M{x1} {y1:.1f}C{middle} {y1:.1f} {middle} {y2:.1f} {x2} {y2:.1f}"
     back = f"V{y2 + height:.1f}C{middle} {y2 + height:.1f} {middle} {y1 + height:.1f} {x1} "
     line = f"{there}{back}{y1 + height:.1f}Z"
-    return tag("path", d=line, class_=f"bar {color_of(k)}", fill_opacity="0.35")
+    return tag("path", d=line, class_=f"bar {color_of(k)}", fill_opacity="0.35", data_k=k)
 
 
 def _box(x: float, y: float, height: float, text: str, anchor: str, at: float, k: int) -> list[Any]:
@@ -163,6 +205,12 @@ def _kinds(flow: Flow) -> Markup:
         parts = [int(k) for k in np.flatnonzero(back[:, j] >= 0.1)]
         if len(parts) > 1:
             told.append(f"{j} of {other} joins {', '.join(map(str, parts))} of {one}")
+    met = set(partners_of(flow.counts).values())
+    told += [
+        f"{j} of {other} is new: most of its rows were parts of larger components of {one}"
+        for j in map(int, np.flatnonzero(flow.counts.sum(0)))
+        if j not in met
+    ]
     if not told:
         return tag("p", "Every component of one model is a component of the other.")
     return tag("ul", *[tag("li", line) for line in told[:40]])

@@ -17,6 +17,7 @@ __all__ = [
     "percent", "plural", "table",
 ]  # fmt: skip
 
+TALL = 16  # lines of a table that does not scroll
 N_COLORS = 7  # as of `plots`; a second round is dashed
 
 
@@ -109,11 +110,14 @@ def axis_below(scale: Scale, y: float, title: str = "", whole: bool = False) -> 
 
 def axis_left(scale: Scale, x: float, right: float, title: str = "") -> Markup:
     """Ticks with faint lines across, and a title above."""
-    parts = []
-    for value in scale.ticks(4):
+    parts, ticks = [], scale.ticks(4)
+    texts = [number(value, 6) for value in ticks]
+    if len(set(texts)) < len(texts):  # large numbers that hardly differ
+        texts = [f"{value:,.2f}".replace("-", "\u2212") for value in ticks]
+    for value, text in zip(ticks, texts, strict=True):
         y = scale(value)
         parts.append(tag("line", x1=x, x2=right, y1=y, y2=y, class_="grid"))
-        parts.append(tag("text", number(value, 6), x=x - 6, y=y + 4, text_anchor="end"))
+        parts.append(tag("text", text, x=x - 6, y=y + 4, text_anchor="end"))
     if title:
         parts.append(tag("text", title, x=x, y=min(scale.begin, scale.end) - 8))
     return join(parts)
@@ -158,9 +162,9 @@ def table(
     caption: str,
     keys: Sequence[int | None] | None = None,
     anchors: bool = False,
-    class_: str = "",
+    id_: str | None = None,
 ) -> Markup:
-    """A table; numbers stand to the right and sort as numbers.
+    """A table; numbers stand to the right and sort as numbers. A long one scrolls.
 
     keys : the component of each line. anchors : lines can be linked to by `#k=`
     """
@@ -176,9 +180,11 @@ def table(
         tag("caption", caption),
         tag("thead", head),
         tag("tbody", *body),
-        class_=f"sortable {class_}".strip(),
+        class_="sortable",
+        id=id_,
     )
-    return tag("div", inner, class_="scroll", tabindex="0", role="region", aria_label=caption[:80])
+    look = "scroll tall" if len(body) > TALL else "scroll"
+    return tag("div", inner, class_=look, tabindex="0", role="region", aria_label=caption[:80])
 
 
 def _cell(value: Any, at_: int) -> Markup:

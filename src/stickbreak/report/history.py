@@ -95,7 +95,20 @@ def write_history(subject: Subject) -> Markup:
     trace = subject.trace
     if len(trace) == 0:
         return tag("p", "The model was updated by partial_fit: there are no laps to show.")
-    return join([_curve(subject), _evidence(subject), _all_moves(subject)])
+    return join([_curve(subject), _starts(subject), _evidence(subject), _all_moves(subject)])
+
+
+def _starts(subject: Subject) -> Markup | None:
+    """The starts of the fit side by side, the best first."""
+    if not subject.starts:
+        return None
+    rows = [
+        [i, (number(bound, 9), bound), K, n]
+        for i, (bound, K, n) in sorted(enumerate(subject.starts), key=lambda item: -item[1][0])
+    ]
+    header = ["start", f"{subject.objective or 'bound'} (nats)", subject.several, "laps"]
+    inside = table(header, rows, caption="All starts; the page shows the first of these")
+    return tag("figure", tag("figcaption", tag("h3", "Starts")), inside)
 
 
 def _curve(subject: Subject) -> Markup:

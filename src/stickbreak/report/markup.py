@@ -20,6 +20,7 @@ UNWRITABLE = re.compile(
     + "".join(chr(plane << 16 | last) for plane in range(17) for last in (0xFFFE, 0xFFFF))
     + "]"
 )
+GEOMETRY = ("points", "d")
 MOST_LETTERS = 2000  # of one text; a longer one is cut
 
 
@@ -53,7 +54,8 @@ def _attribute(name: str, value: Any) -> str:
     name = name.rstrip("_").replace("_", "-")
     if not NAME.match(name) or name.lower().startswith("on") or name in ("style", "src"):
         raise ValueError(f"a page may not hold an attribute {name!r}")
-    text = name if value is True else clean(_cut(str(value)))
+    whole = str(value) if name in GEOMETRY else _cut(str(value))  # half a path is none
+    text = name if value is True else clean(whole)
     if name == "href" and not text.startswith("#"):
         raise ValueError(f"a page may only link to itself; got href={text!r}")
     return f' {name}="{escape(text)}"'

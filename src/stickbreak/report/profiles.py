@@ -24,7 +24,7 @@ from stickbreak.protocols import Array
 
 from .subject import Subject
 
-__all__ = ["Profile", "profile_of"]
+__all__ = ["Profile", "has_spread", "profile_of", "variance_of"]
 
 FLOOR = 1e-12
 UP, DOWN = "\u2191", "\u2193"
@@ -83,7 +83,7 @@ for _cls in (Gaussian, DiagonalGaussian, FixedVarianceGaussian):
     @profile_of.register(_cls)
     def _(family: Any, subject: Subject) -> Profile | None:
         posterior = subject.posterior
-        mean, variance = posterior["mean"], _variance(posterior)
+        mean, variance = posterior["mean"], variance_of(posterior)
         return _deviations(subject, mean, variance, subject.columns)
 
 
@@ -98,7 +98,7 @@ def _(family: Any, subject: Subject) -> Profile | None:
 
 @profile_of.register(ZeroMeanGaussian)
 def _(family: Any, subject: Subject) -> Profile | None:
-    variance = _variance(subject.posterior)
+    variance = variance_of(subject.posterior)
     return _ratios(subject, np.sqrt(variance), [f"spread of {c}" for c in subject.columns])
 
 
@@ -120,7 +120,9 @@ def _(family: Any, subject: Subject) -> Profile | None:
     tables, names = [], []
     for d, n in enumerate(family.n_symbols):
         own = subject.columns[d] if d < len(subject.columns) else str(d)
-        labels = subject.labels_of.get(own, range(n))
+        known = list(subject.labels_of.values())
+        in_order = known[d] if len(known) == len(family.n_symbols) else range(n)
+        labels = subject.labels_of.get(own, in_order)
         alone = len(family.n_symbols) == 1
         names += [str(v) if alone else f"{own} = {v}" for v in list(labels)[:n]]
         tables.append(probability[:, d, :n])
@@ -149,7 +151,13 @@ def _(family: Any, subject: Subject) -> Profile | None:
     )
 
 
-def _variance(posterior: Any) -> Array:
+def has_spread(posterior: Any) -> bool:
+    """Whether components have variances."""
+    return "variance" in posterior or "covariance" in posterior
+
+
+def variance_of(posterior: Any) -> Array:
+    """(K, D) variances of the columns within components."""
     if "variance" in posterior:
         return np.asarray(posterior["variance"])
     return np.diagonal(posterior["covariance"], axis1=1, axis2=2)

@@ -27,7 +27,8 @@ CHAPTERS = {
     "next": "What to do next",
     "settings": "Settings",
 }
-MOST_ASPECTS = 12  # columns of the table of profiles
+MOST_RANKED = 60
+MOST_ASPECTS = 10  # columns of the table of profiles
 
 
 class Section(NamedTuple):
@@ -130,9 +131,11 @@ def lead(subject: Subject) -> Markup:
 
 def picks(subject: Subject) -> Markup:
     """The bar by which a component is selected."""
+    words = subject.more.get("apart", {})
+    rest = {k: text.split(", ")[0][:20] for k, text in words.items() if k not in subject.names}
     chips = [
-        chip(int(k), rank, subject.name(int(k)), percent(float(subject.weights[k])))
-        for rank, k in enumerate(subject.shown)
+        chip(k, rank, subject.name(k), rest.get(k) or percent(float(subject.weights[k])))
+        for rank, k in enumerate(map(int, subject.shown))
     ]
     every = tag("a", "all", href="#", data_pick="all", class_="chip", aria_current="true")
     inside = tag("div", tag("b", f"{subject.noun.capitalize()}:"), every, *chips)
@@ -146,18 +149,20 @@ def write_table(subject: Subject) -> Markup:
     observed = subject.observed
     widest = float(subject.weights[subject.shown].max()) or 1.0
     rows = []
+    has_words = bool(apart) or profile is not None
     for rank, k in enumerate(map(int, subject.shown)):
         row: list[Any] = [chip(k, rank, subject.name(k)), _bar(subject, k, rank, widest)]
         row.append((percent(float(subject.weights[k])), float(subject.weights[k])))
         row.append((number(round(float(subject.counts[k]), 1)), float(subject.counts[k])))
         words = apart.get(k) or (profile.words(k) if profile is not None else "")
-        row += [tag("span", words, id=f"words-{k}")] if words else [""]
+        row += [tag("span", words, id=f"words-{k}")] * has_words
         if observed is not None and observed.sizes is not None:
             row.append(int(observed.sizes[k]))
             if observed.typical:
                 row.append(", ".join(str(r) for r in observed.typical.get(k, ())))
         rows.append(row)
-    header = [subject.noun, "size", "share", f"{subject.unit}s of the fit", "what sets it apart"]
+    header = [subject.noun, "size", "share", f"{subject.unit}s of the fit"]
+    header += ["what sets it apart"] * has_words
     if observed is not None and observed.sizes is not None:
         header.append(f"{subject.more.get('counted', subject.unit)}s by predict")
         header += ["typical"] * bool(observed.typical)
@@ -168,7 +173,7 @@ def write_table(subject: Subject) -> Markup:
             tag("p", f"Select a {subject.noun} above or in the table: it is then marked in all "
                 "figures. Esc ends that.", class_="note"),
             table(header, rows, caption=f"All {subject.several}, the largest first", keys=keys,
-                  anchors=True),
+                  anchors=True, id_="components"),
             tag("p", note, class_="note") if note else None,
         ]
     )  # fmt: skip
@@ -231,7 +236,21 @@ def _profile_table(subject: Subject, profile: Profile, order: Any, ks: list[int]
         [subject.name(k), *[(profile.cell(k, int(p)), float(profile.values[k, p])) for p in order]]
         for k in ks
     ]
-    return table(header, rows, caption="Profiles", keys=ks)
+    ranked = [
+        [profile.aspects[p], (number(float(profile.telling[p])), float(profile.telling[p]))]
+        for p in np.argsort(-profile.telling, kind="stable")[:MOST_RANKED]
+    ]
+    return join(
+        [
+            table(header, rows, caption="Profiles", keys=ks),
+            table(
+                ["column", "how much it tells"],
+                ranked,
+                caption="Columns ranked: the mean square of the distances above, or the mean "
+                "relative entropy of the ratios",
+            ),
+        ]
+    )
 
 
 def _short(text: str, most: int = 13) -> str:

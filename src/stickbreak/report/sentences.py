@@ -8,23 +8,31 @@ import numpy as np
 
 from stickbreak.structures import BagAlignment, Dependency, Tree
 
-from .drawing import number, percent, table
-from .markup import Markup, tag
+from .drawing import color_of, draw, figure, number, percent, table
+from .markup import Markup, join, tag
 from .sections import Fact, Section, facts_of, sections_of
 from .subject import Subject
 
-__all__ = ["write_lexicon", "write_rules", "write_score"]
+__all__ = ["write_lexicon", "write_pairs", "write_rules", "write_score", "write_trees"]
 
 
 @sections_of.register(Tree)
 @sections_of.register(Dependency)
 def _(structure: Any) -> tuple[Section, ...]:
-    return (Section("found", write_rules), Section("fit", write_score))
+    return (
+        Section("found", write_rules),
+        Section("sure", write_trees),
+        Section("fit", write_score),
+    )
 
 
 @sections_of.register(BagAlignment)
 def _(structure: Any) -> tuple[Section, ...]:
-    return (Section("found", write_lexicon), Section("fit", write_score))
+    return (
+        Section("found", write_lexicon),
+        Section("sure", write_pairs),
+        Section("fit", write_score),
+    )
 
 
 @facts_of.register(Tree)
@@ -63,8 +71,147 @@ def write_lexicon(subject: Subject) -> Markup | None:
         [word, ", ".join(f"{other} ({percent(p)})" for other, p in found)]
         for word, found in lexicon
     ]
-    inside = table(["word", "translations"], rows, caption="The commonest source words")
-    return tag("figure", tag("figcaption", tag("h3", "Lexicon")), inside)
+    inside = table(
+        ["word", "translations"], rows, caption="The commonest source words", id_="lexicon"
+    )
+    field = tag("label", "find a word ", tag("input", type="search"))
+    find = tag("div", field, tag("output", ""), data_find="lexicon", hidden=True)
+    return tag("figure", tag("figcaption", tag("h3", "Lexicon")), find, inside)
+
+
+def write_trees(subject: Subject) -> Markup | None:
+    """Best trees of some sentences, with the posterior of each bracket, head or cut."""
+    trees = subject.more.get("trees")
+    if not trees:
+        return None
+    return join(_draw_tree(subject, tree) for tree in trees)
+
+
+def _draw_tree(subject: Subject, tree: Any) -> Markup:
+    title = f"Sentence {tree['number']}"
+    if "spans" in tree:
+        return _brackets(subject, tree, title)
+    words = tree["words"]
+    if "heads" in tree:
+        rows = [
+            [i + 1, word, "root" if head == 0 else f"{head} {words[head - 1]}", (percent(p), p)]
+            for i, (word, head, p) in enumerate(
+                zip(words, tree["heads"], tree["sure"], strict=True)
+            )
+        ]
+        inside = table(["place", "word", "head", "posterior"], rows, caption="Heads of the words")
+        least = min(range(len(words)), key=lambda i: tree["sure"][i])
+        told = f"Least sure is the head of {words[least]}, with {percent(tree['sure'][least])}."
+        return figure(title, _arcs(tree, title), told, inside)
+    told = "The best cuts: " + " | ".join(tree["segments"])
+    rows = [[w, (percent(p), p)] for w, p in zip(words, tree["sure"], strict=True)]
+    inside = table(["letter", "a segment begins"], rows, caption="Posteriors of beginnings")
+    return tag("figure", tag("figcaption", tag("h3", title)), tag("p", told), inside)
+
+
+def _arcs(tree: Any, title: str) -> Markup:
+    """Arcs from heads to words; the less sure, the fainter."""
+    words, step = tree["words"], 76
+    widest = max([abs(h - 1 - i) for i, h in enumerate(tree["heads"]) if h] or [1])
+    base = 40 + 24 * widest
+    parts = []
+    for i, (head, sure) in enumerate(zip(tree["heads"], tree["sure"], strict=True)):
+        x = step * i + step / 2
+        shade = f"{max(float(sure), 0.15):.2f}"
+        if head == 0:
+            parts.append(
+                tag("path", d=f"M{x} 18V{base - 16}", class_="curve", stroke_opacity=shade)
+            )
+            parts.append(tag("text", "root", x=x, y=14, text_anchor="middle"))
+        else:
+            start = step * (head - 1) + step / 2 + (8 if head - 1 < i else -8)
+            top = base - 16 - 32 * abs(head - 1 - i)
+            line = f"M{start} {base - 16}C{start} {top} {x} {top} {x} {base - 16}"
+            parts.append(tag("path", d=line, class_="curve", stroke_opacity=shade))
+        parts.append(tag("circle", cx=x, cy=base - 16, r="3", class_="unsure"))
+        parts.append(tag("text", _short(words[i]), x=x, y=base, text_anchor="middle"))
+    mean = float(np.mean(tree["sure"]))
+    alt = f"{title}: heads of {len(words)} words; their mean posterior is {percent(mean)}."
+    return draw(step * len(words), base + 12, alt, parts)
+
+
+def _brackets(subject: Subject, tree: Any, title: str) -> Markup:
+    """Brackets as bars over their words; the less sure, the fainter."""
+    words, spans, step = tree["words"], tree["spans"], 76
+    highest = max(level for *_, level in spans)
+    base = 30 + 26 * (highest + 1)
+    parts = [
+        tag("text", _short(w), x=step * i + step / 2, y=base, text_anchor="middle")
+        for i, w in enumerate(words)
+    ]
+    for begin, end, label, sure, level in spans:
+        x, y = step * begin + 3, base - 40 - 26 * level
+        k = int(label) if label.isdigit() else None
+        rank = subject.ranks.get(k, 6) if k is not None else 6
+        shade = f"{0.15 + 0.6 * sure:.2f}" if np.isfinite(sure) else "0.3"
+        box = tag("rect", x=x, y=y, width=step * (end - begin) - 6, height=22, fill_opacity=shade,
+                  class_=f"bar {color_of(rank)}")  # fmt: skip
+        more = f" {percent(sure)}" if np.isfinite(sure) else ""
+        text = tag("text", f"{_short(label, 6)}{more}", x=x + step * (end - begin) / 2 - 3,
+                   y=y + 16, text_anchor="middle", class_="halo")  # fmt: skip
+        parts.append(tag("g", box, text, data_k=k if k in subject.ranks else None))
+    known = [s for s in spans if np.isfinite(s[3]) and s[1] - s[0] > 1]
+    alt = f"{title}: the best tree has {len(spans)} brackets."
+    if known:
+        least = min(known, key=lambda s: s[3])
+        alt += f" Least sure is {' '.join(words[least[0] : least[1]])}, with {percent(least[3])}."
+    rows = [[" ".join(words[b:e]), label, (percent(p), p)] for b, e, label, p, _ in reversed(spans)]
+    inside = table(["words", "label", "posterior"], rows, caption="Brackets")
+    return figure(title, draw(step * len(words), base + 12, alt, parts), alt, inside)
+
+
+def write_pairs(subject: Subject) -> Markup | None:
+    """Posteriors of the links of some sentence pairs."""
+    pairs = subject.more.get("pairs")
+    if not pairs:
+        return None
+    return join(_grid(pair) for pair in pairs)
+
+
+def _grid(pair: Any) -> Markup:
+    source, target = ["(none)", *pair["source"]], pair["target"]
+    posterior, step, left = pair["posterior"], 30, 110
+    parts = []
+    for i, word in enumerate(source):
+        y = 20 + step * i
+        parts.append(tag("text", _short(word, 14), x=left - 6, y=y + 20, text_anchor="end"))
+    for j in range(len(target)):
+        x = left + step * j
+        parts.append(tag("text", str(j + 1), x=x + step / 2, y=14, text_anchor="middle"))
+        for i in range(len(source)):
+            p = float(posterior[j, i])
+            parts.append(tag("rect", x=x + 1, y=21 + step * i, width=step - 2, height=step - 2,
+                             class_="ghost", fill_opacity="0.35"))  # fmt: skip
+            if p >= 0.01:
+                parts.append(tag("rect", x=x + 1, y=21 + step * i, width=step - 2,
+                                 height=step - 2, class_="bar c0",
+                                 fill_opacity=f"{p:.2f}"))  # fmt: skip
+            if p >= 0.1:
+                parts.append(tag("text", f"{100 * p:.0f}", x=x + step / 2, y=40 + step * i,
+                                 text_anchor="middle", class_="halo"))  # fmt: skip
+    best = posterior.argmax(1)
+    rows = [
+        [j + 1, word, source[int(best[j])], (percent(float(posterior[j].max())),
+                                            float(posterior[j].max()))]
+        for j, word in enumerate(target)
+    ]  # fmt: skip
+    least = int(posterior.max(1).argmin())
+    alt = f"Pair {pair['number']}: least sure is {target[least]}, linked to "
+    alt += f"{source[int(best[least])]} with {percent(float(posterior[least].max()))}."
+    header = ["place", "target word", "linked to", "posterior"]
+    inside = table(header, rows, caption="The best link of each target word")
+    image = draw(left + step * len(target) + 4, 26 + step * len(source), alt, parts)
+    note = f"{alt} Columns are target words: {' '.join(target)}. Numbers are percent."
+    return figure(f"Pair {pair['number']}", image, note, inside)
+
+
+def _short(text: str, most: int = 10) -> str:
+    return text if len(text) <= most else text[: most - 1] + "\u2026"
 
 
 def write_score(subject: Subject) -> Markup | None:

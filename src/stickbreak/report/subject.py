@@ -67,6 +67,7 @@ class Subject:
 
     weights, counts, ids : (K,); components are called by their positions, as in `predict`
     names : the user's names of components
+    starts : (bound, components, laps) of each start of the fit, where there were several
     posterior : summaries of the components by name, component axis first
     columns : names of the columns, or words
     labels_of : names of the categories of columns, by column
@@ -93,6 +94,7 @@ class Subject:
     is_converged: bool = True
     title: str = ""
     names: Mapping[int, str] = field(default_factory=dict)
+    starts: Sequence[tuple[float, int, int]] = ()
     labels_of: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     keeps: str = "sample"
     shows_texts: bool = True

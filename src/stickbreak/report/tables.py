@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from stickbreak.protocols import Array
-from stickbreak.structures import Independent
+from stickbreak.structures import Group, Independent
 
 from .drawing import (
     Scale,
@@ -20,9 +20,9 @@ from .drawing import (
     percent,
     table,
 )
-from .markup import Markup, join, tag
-from .profiles import profile_of
-from .sections import Section, data_of, sections_of
+from .markup import Markup, clean, join, tag
+from .profiles import has_spread, profile_of
+from .sections import Section, data_of, facts_of, sections_of
 from .subject import Subject
 
 __all__ = [
@@ -31,10 +31,12 @@ __all__ = [
 ]  # fmt: skip
 
 SIZE, MARGIN = 460, 54
+N_TICKS = 6
 MOST_AXES, MOST_POINTS, MOST_ELLIPSES = 8, 2000, 40
 
 
 @sections_of.register(Independent)
+@sections_of.register(Group)
 def _(structure: Any) -> tuple[Section, ...]:
     return (
         Section("found", write_scatter),
@@ -47,14 +49,18 @@ def _(structure: Any) -> tuple[Section, ...]:
 
 
 @data_of.register(Independent)
+@data_of.register(Group)
 def _(structure: Any, subject: Subject) -> dict[str, Any]:
     return {"scatter": scatter_data(subject)}
+
+
+facts_of.register(Group)(facts_of.dispatch(object))  # a document has facts of its words
 
 
 def scatter_columns(subject: Subject) -> Array | None:
     """Positions of the columns that tell most, for families with means; else None."""
     mean = subject.posterior.get("mean")
-    if mean is None or mean.ndim != 2 or mean.shape[1] < 2:
+    if mean is None or mean.ndim != 2 or mean.shape[1] < 2 or not has_spread(subject.posterior):
         return None
     profile = profile_of(subject.family, subject)
     if profile is None or len(profile.telling) != mean.shape[1]:
@@ -87,7 +93,7 @@ def scatter_data(subject: Subject) -> dict[str, Any] | None:
             low = np.fmin(low, np.nanquantile(rows, 0.002, axis=0))
             high = np.fmax(high, np.nanquantile(rows, 0.998, axis=0))
     return {
-        "columns": [subject.columns[c] for c in columns],
+        "columns": [clean(str(subject.columns[c])) for c in columns],
         "ranges": [[_rounded(a), _rounded(b)] for a, b in zip(low, high, strict=True)],
         "left": MARGIN, "right": SIZE - 10, "bottom": SIZE - MARGIN, "top": 10,
         "rows": [[_rounded(v) for v in row] for row in rows],
@@ -142,11 +148,15 @@ def write_scatter(subject: Subject) -> Markup | None:
 def _frame(x: Scale, y: Scale, given: dict[str, Any]) -> Markup:
     parts = [tag("rect", x=x.begin, y=y.end, width=x.end - x.begin, height=y.begin - y.end,
                  class_="axis")]  # fmt: skip
-    for value in x.ticks():
-        parts.append(tag("text", number(value), x=x(value), y=y.begin + 16, class_="tick",
+    for at in range(N_TICKS):  # those that are not used may be after another choice of columns
+        value = x.ticks()[at] if at < len(x.ticks()) else None
+        parts.append(tag("text", None if value is None else number(value), y=y.begin + 16,
+                         x=x.begin if value is None else x(value), class_="tick-x",
                          text_anchor="middle"))  # fmt: skip
-    for value in y.ticks():
-        parts.append(tag("text", number(value), x=x.begin - 6, y=y(value) + 4, class_="tick",
+    for at in range(N_TICKS):
+        value = y.ticks()[at] if at < len(y.ticks()) else None
+        parts.append(tag("text", None if value is None else number(value), x=x.begin - 6,
+                         y=y.begin if value is None else y(value) + 4, class_="tick-y",
                          text_anchor="end"))  # fmt: skip
     across, up = (str(c)[:40] for c in given["columns"][:2])
     middle = (x.begin + x.end) / 2

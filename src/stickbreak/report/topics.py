@@ -17,7 +17,7 @@ from .tables import write_groups
 
 __all__ = ["word_data", "write_coherence", "write_documents", "write_map", "write_slider"]
 
-SIZE, MOST_ON_MAP, N_WORDS, START = 480, 100, 12, 0.6
+SIZE, MOST_ON_MAP, N_WORDS, START, MOST_USES = 480, 100, 12, 0.6, 5
 STEPS = np.linspace(0, 1, 21)  # of the slider: words are exact at each
 
 
@@ -70,25 +70,36 @@ def word_data(subject: Subject) -> dict[str, Any] | None:
             found.update(np.argpartition(-rank, most - 1)[:most].tolist())
         for v in sorted(found):
             used.setdefault(int(v), len(used))
-        topics[str(k)] = [[used[v], round(float(log_p[v]), 4)] for v in sorted(found)]
+        topics[str(k)] = [[used[v], round(float(log_p[v]), 7)] for v in sorted(found)]
     return {
         "names": [clean(str(subject.columns[v]))[:60] for v in used],
-        "overall": [round(float(overall[v]), 4) for v in used],
+        "overall": [round(float(overall[v]), 7) for v in used],
         "topics": topics,
+        "used": [_used(probability[:, v], subject) for v in used],
         "most": N_WORDS,
         "start": START,
+        "step": round(float(STEPS[1]), 6),
     }
+
+
+def _used(probability: Array, subject: Subject) -> list[list[int]]:
+    """(topic, percent): where a word is used, the topics with most of it."""
+    amount = probability * subject.weights
+    share = amount / max(float(amount.sum()), 1e-300)
+    order = np.argsort(-share, kind="stable")[:MOST_USES]
+    return [[int(k), round(100 * float(share[k]))] for k in order if share[k] >= 0.02]
 
 
 def write_slider(subject: Subject) -> Markup:
     """Where the script puts the slider, and the field to find a word."""
     field = tag("label", "find a word ", tag("input", type="search"))
+    told = tag("output", "")
     return join(
         [
             tag("p", "Words are ordered by relevance: 1 the most probable, 0 the most peculiar to "
                 f"the topic; here {START}.", class_="note"),
             tag("div", id="relevance", hidden=True),
-            tag("div", field, id="find", hidden=True),
+            tag("div", field, told, data_find="components", hidden=True),
         ]
     )  # fmt: skip
 
@@ -103,15 +114,17 @@ def write_map(subject: Subject) -> Markup | None:
     low, high = places.min(0), places.max(0)
     xy = 40 + (places - low) / np.maximum(high - low, 1e-12) * (SIZE - 110)
     largest = float(subject.weights[ks].max())
-    parts = []
+    parts: list[Markup] = []
+    taken: list[tuple[float, float, float]] = []
     for at, k in enumerate(ks):
         radius = 6 + 22 * float(np.sqrt(subject.weights[k] / largest))
         look = color_of(subject.ranks[k])
         word = subject.names.get(k) or subject.more["apart"][k].split(", ")[0]
         x, y = (round(float(v), 1) for v in xy[at])
         inner = [
+            tag("circle", cx=x, cy=y, r=round(radius, 1), class_="bar", fill_opacity="0.2"),
             tag("circle", cx=x, cy=y, r=round(radius, 1), class_="outline"),
-            tag("text", f"{k} {word[:14]}", x=x, y=y + 4, text_anchor="middle", class_="halo"),
+            *_label(f"{k} {word[:14]}", str(k), x, y, taken),
         ]
         parts.append(tag("g", *inner, class_=look, data_k=k))
     near = _nearest(topics, ks)
@@ -119,6 +132,21 @@ def write_map(subject: Subject) -> Markup | None:
     note = "Near topics use like words (Jensen-Shannon distances in two dimensions, which distort "
     note += "them); areas are shares of all words."
     return figure("Map", draw(SIZE, SIZE - 30, alt, parts), note)
+
+
+def _label(
+    text: str, short: str, x: float, y: float, taken: list[tuple[float, float, float]]
+) -> list[Markup]:
+    """Number and word where there is room among the labels before, else the number, else nothing;
+    larger topics come first, and the table has all.
+    """
+    for found in (text, short):
+        half = 3.9 * len(found)
+        if all(abs(y - b) > 13 or abs(x - a) > half + h for a, b, h in taken):
+            taken.append((x, y, half))
+            label = tag("text", found, x=x, y=y + 4, text_anchor="middle", class_="halo")
+            return [label]
+    return []
 
 
 def plane(topics: Array) -> Array:

@@ -18,6 +18,7 @@ from .edits import (
     adopt,
 )
 from .fields import Array, Field, Fields, Filler, LinearFiller, join
+from .gather import SERIAL, BasePool, call_loaded, gather, split_off
 from .link_shares import LinkShares
 from .log_gammas import log_beta, log_gamma_rise, log_mode_beta
 from .moments import Reanchor, shift_moments, triangle
@@ -27,9 +28,11 @@ from .word_shares import WordShares
 
 __all__ = [
     "NOTHING",
+    "SERIAL",
     "SYMBOL",
     "AddSide",
     "Array",
+    "BasePool",
     "Compose",
     "Edit",
     "EditLog",
@@ -53,8 +56,10 @@ __all__ = [
     "Within",
     "WordShares",
     "adopt",
+    "call_loaded",
     "draw_log_dirichlet",
     "draw_tables",
+    "gather",
     "join",
     "log_beta",
     "log_gamma_draws",
@@ -62,6 +67,7 @@ __all__ = [
     "log_mode_beta",
     "rows_first",
     "shift_moments",
+    "split_off",
     "triangle",
     "weigh",
 ]

@@ -73,6 +73,9 @@ class BaseStructure:
     has_best: ClassVar[bool] = False
     """Whether the best labeling can be found: `infer_best`, `best`."""
 
+    starts_by_best: ClassVar[bool] = True
+    """Whether starts may use it: not where it takes far longer than the expectation."""
+
     draws: ClassVar[bool] = False
     """Whether labels can be drawn and counted: `infer_drawn`."""
 

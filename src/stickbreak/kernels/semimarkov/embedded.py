@@ -15,109 +15,149 @@ from ..chain.smooth import LEAST_SLOTS, LONG, TABLE_NUMBERS, Buffers, plan_group
 from ..vectors import EIGHT
 from .paths import draw_segments, filter_segments
 from .smooth import smooth_segments
-from .stage_paths import draw_end, draw_extra, draw_rows, draw_sequences, filter_sequences
+from .stage_draws import Draws, draw_extra
+from .stage_paths import draw_end, draw_rows, filter_sequences
 from .stages import (
     AGREES,
+    StageTables,
     backward_stages,
     close_stages,
     forward_stages,
     log_lengths,
-    smooth_sequences,
+    smooth_sequence,
     stage_tables,
     write_rows,
 )
-from .stages_eight import smooth_group, stacked
+from .stages_eight import StackedStages, smooth_group, stacked
 
 MAX_WORK = 1 << 38  # rows times lengths times states of a sequence that is done by its lengths
 
-__all__ = ["StagePieces", "draw_stages", "filter_stages", "smooth_stages"]
+__all__ = ["Draws", "StagePieces", "draw_stages", "filter_stages", "smooth_stages"]
 
 
 def smooth_stages(
     evidence_t, log_start, log_transition, lengths, offsets, weights=None, is_free=None, *,
-    right_censored=True, start, transition, segments, stays, out=None, buffers=None,
+    right_censored=True, draws=None, start, transition, segments, stays, out=None, buffers=None,
 ):  # fmt: skip
     """Posteriors of all rows and expected counts of all sequences, as `smooth_segments`.
 
     lengths : log_stay, log_segment and shape. Adds the number of segments to segments (K,), and the
-    rows of complete segments but their first ones to stays (K,).
+    rows of complete segments but their first ones to stays (K,). draws : see `stage_draws.Draws`;
+    paths that are drawn as well cost little.
     """
     (K, n), n_units = evidence_t.shape, len(offsets) - 1
     tables = stage_tables(log_start, log_transition, lengths, right_censored)
-    weights = np.ones(n_units) if weights is None else np.asarray(weights, dtype=float)
-    log_z, states = np.full(n_units, -np.inf), np.empty(evidence_t.shape) if out is None else out
-    counts = _Counts(np.zeros((K, K)), np.zeros(K), np.zeros(K), np.zeros(K))
-    if is_free is None:  # of rows at which none may begin, slots know nothing
-        buffers = Buffers() if buffers is None else buffers
-        of_units = offsets, weights, log_z, states, counts
-        _side_by_side(evidence_t, tables, lengths[2], *of_units, buffers)
-    is_free = _everywhere(n, is_free)
-    failed = {}
-    for s in np.flatnonzero(log_z == -np.inf):
-        rows = slice(int(offsets[s]), int(offsets[s + 1]))
-        log_z[s] = _alone(evidence_t, tables, rows, weights[s], is_free, states, counts)
-        if log_z[s] == -np.inf:  # a copy, as `out` may be the evidence itself
-            failed[s], states[:, rows] = evidence_t[:, rows].copy(), 0.0
+    states = np.empty(evidence_t.shape) if out is None else out
+    counts = _Counts(states, np.zeros((K, K)), np.zeros(K), np.zeros(K), np.zeros(K))
+    job = _Job(
+        evidence_t, offsets, np.ones(n_units) if weights is None else np.asarray(weights, float),
+        is_free, tables, stacked(tables, lengths[2]), right_censored,
+        Draws.of(np.empty(0), n_units, lengths[2]) if draws is None else draws, np.empty(n_units),
+    )  # fmt: skip
+    failed = _run(job, counts, buffers)
     start += counts.start
     transition += counts.steps * tables.transition[:K, :K]
     segments += counts.segments
     stays += states.sum(1) - counts.segments + counts.extra
     for s, own in failed.items():
-        rows = slice(int(offsets[s]), int(offsets[s + 1]))
-        log_z[s] = _by_lengths(
-            own, log_start, log_transition, lengths, weights[s], is_free[rows], right_censored,
+        rows, free = slice(int(offsets[s]), int(offsets[s + 1])), _everywhere(n, is_free)
+        job.log_z[s] = _by_lengths(
+            own, log_start, log_transition, lengths, job.weights[s], free[rows], right_censored,
             (start, transition, segments, stays), states[:, rows],
         )  # fmt: skip
-    return log_z, states
+        if draws is not None and job.log_z[s] > -np.inf:
+            _draw_by_lengths(own, log_start, log_transition, lengths, job, s)
+    return job.log_z, states
+
+
+class _Job(NamedTuple):
+    """What is inferred: evidence (K, n), the two forms of the tables, and log_z (S,) as a result.
+
+    goes_on : whether sequences may end within a segment
+    """
+
+    evidence_t: np.ndarray
+    offsets: np.ndarray
+    weights: np.ndarray
+    is_free: np.ndarray | None
+    tables: StageTables
+    stages: StackedStages
+    goes_on: bool
+    draws: Draws
+    log_z: np.ndarray
 
 
 class _Counts(NamedTuple):
-    """Sums over sequences: steps (K, K) still without transitions; start, segments, extra (K,)."""
+    """States (K, n); sums over sequences: steps (K, K) still without transitions; others (K,)."""
 
+    states: np.ndarray
     steps: np.ndarray
     start: np.ndarray
     segments: np.ndarray
     extra: np.ndarray
 
 
-def _side_by_side(evidence_t, tables, shape, offsets, weights, log_z, states, counts, buffers):
+def _run(job, counts, buffers):
+    """Infer all sequences; returns the evidence of those that leave the linear domain.
+
+    counts : None for draws alone
+    """
+    job.log_z[:] = -np.inf
+    if job.is_free is None:  # of rows at which none may begin, slots know nothing
+        _side_by_side(job, counts, Buffers() if buffers is None else buffers)
+    failed = {}
+    for s in np.flatnonzero(job.log_z == -np.inf):
+        _alone(job, s, counts)
+        rows = slice(int(job.offsets[s]), int(job.offsets[s + 1]))
+        if job.log_z[s] == -np.inf:  # a copy, as states may be the evidence itself
+            failed[int(s)] = job.evidence_t[:, rows].copy()
+            if counts is not None:
+                counts.states[:, rows] = 0.0
+    return failed
+
+
+def _side_by_side(job, counts, buffers):
     """Groups of eight sequences; log_z (S,) stays -inf for those that are to be done alone."""
-    lengths, K = np.diff(offsets), evidence_t.shape[0]
+    lengths, K = np.diff(job.offsets), job.evidence_t.shape[0]
     order = np.argsort(-lengths, kind="stable")
     groups, alone = np.empty_like(lengths), np.empty_like(lengths)
     longest = TABLE_NUMBERS // (EIGHT * K)
     n_groups, _ = plan_groups(lengths[order], LEAST_SLOTS, LONG, longest, groups, alone)
     if n_groups == 0:
         return
-    stages = stacked(tables, shape)
     T = -(-int(lengths[order[groups[0]]]) // EIGHT) * EIGHT
     rows, ended, begun = (
         buffers.take(f"stage {name}", T, K, EIGHT) for name in ("rows", "ended", "begun")
     )
-    inverses, messages = np.empty((T, EIGHT)), np.empty((3, stages.first[-1], EIGHT))
-    steps = np.zeros((K, K, EIGHT))
+    inverses, messages = np.empty((T, EIGHT)), np.empty((3, job.stages.first[-1], EIGHT))
+    steps, is_counted = np.zeros((K, K, EIGHT)), counts is not None
+    outs = counts or _Counts(np.empty((0, 0)), *np.empty((4, 0)))
     for g in groups[:n_groups]:
         smooth_group(
-            evidence_t, order[g : g + EIGHT], offsets, weights, stages, rows, ended, begun,
-            inverses, tuple(messages), log_z, states, counts.start, counts.segments, counts.extra,
-            steps,
+            job.evidence_t, order[g : g + EIGHT], job.offsets, job.weights, job.stages, rows,
+            ended, begun, inverses, tuple(messages), job.goes_on, job.draws, is_counted, job.log_z,
+            outs.states, outs.start, outs.segments, outs.extra, steps,
         )  # fmt: skip
-    np.add(counts.steps, steps.sum(2), out=counts.steps)
+    if is_counted:
+        np.add(counts.steps, steps.sum(2), out=counts.steps)
 
 
-def _alone(evidence_t, tables, rows, weight, is_free, states, counts):
-    """One sequence. Returns log_z, -inf if the linear domain fails."""
-    K, n, width = len(evidence_t), rows.stop - rows.start, len(tables.start)
-    log_z, past, future = np.empty(1), np.empty((n, width)), np.empty((n, width))
+def _alone(job, s, counts):
+    """One sequence; log_z stays -inf if the linear domain fails."""
+    K, width, is_counted = len(job.evidence_t), len(job.tables.start), counts is not None
+    lo, hi = int(job.offsets[s]), int(job.offsets[s + 1])
+    ended, coming = np.empty((hi - lo, width)), np.empty((hi - lo if is_counted else 0, width))
     segments, extra = np.zeros(width), np.zeros(width)
-    smooth_sequences(
-        evidence_t, np.array([rows.start, rows.stop]), np.array([weight]), is_free, tables, log_z,
-        states, counts.start, segments, extra, past, future,
+    outs = counts or _Counts(np.empty((0, 0)), *np.empty((4, 0)))
+    is_free = _everywhere(job.evidence_t.shape[1], job.is_free)
+    job.log_z[s], job.draws.extra[s] = smooth_sequence(
+        job.evidence_t, lo, hi, job.weights[s], is_free, job.tables, job.stages, job.goes_on,
+        job.draws, is_counted, outs.states, outs.start, segments, extra, ended, coming,
     )  # fmt: skip
-    np.add(counts.steps, past[:, :K].T @ future[:, :K], out=counts.steps)
-    np.add(counts.segments, segments[:K], out=counts.segments)
-    np.add(counts.extra, extra[:K], out=counts.extra)
-    return log_z[0]
+    if is_counted and job.log_z[s] > -np.inf:
+        np.add(counts.steps, ended[:, :K].T @ coming[:, :K], out=counts.steps)
+        np.add(counts.segments, segments[:K], out=counts.segments)
+        np.add(counts.extra, extra[:K], out=counts.extra)
 
 
 def _by_lengths(
@@ -146,29 +186,35 @@ def _everywhere(n, is_free):
 
 def draw_stages(
     evidence_t, log_start, log_transition, lengths, offsets, uniforms, is_free=None, *,
-    right_censored=True,
+    right_censored=True, buffers=None,
 ):  # fmt: skip
     """A random path (n,) of each sequence and log_z (S,), and the rows (S,) that its last segment
     would have had after the end.
     """
+    n_units = len(offsets) - 1
     tables = stage_tables(log_start, log_transition, lengths, right_censored)
-    n, n_units = evidence_t.shape[1], len(offsets) - 1
-    path, extra, log_z = np.zeros(n, np.int64), np.zeros(n_units, np.int64), np.empty(n_units)
-    is_free = _everywhere(n, is_free)
-    draw_sequences(
-        evidence_t, offsets, is_free, tables, right_censored, uniforms, path, extra, log_z
-    )
-    for s in np.flatnonzero(~(log_z > -np.inf)):
-        rows = slice(int(offsets[s]), int(offsets[s + 1]))
-        T = rows.stop - rows.start
-        path[rows], value, _, last = draw_segments(
-            np.ascontiguousarray(evidence_t[:, rows]), log_start, log_transition,
-            log_lengths(lengths, T, right_censored), np.array([0, T]), uniforms[rows],
-            is_free[rows], right_censored=right_censored,
-        )  # fmt: skip
-        seen = T - 1 - np.flatnonzero(np.r_[True, path[rows][1:] != path[rows][:-1]])[-1] + 1
-        log_z[s], extra[s] = value[0], last[0] - seen
-    return path, log_z, extra
+    job = _Job(
+        evidence_t, offsets, np.ones(n_units), is_free, tables, stacked(tables, lengths[2]),
+        right_censored, Draws.of(uniforms, n_units, lengths[2]), np.empty(n_units),
+    )  # fmt: skip
+    for s, own in _run(job, None, buffers).items():
+        job.log_z[s] = _draw_by_lengths(own, log_start, log_transition, lengths, job, s)
+    return job.draws.path, job.log_z, job.draws.extra
+
+
+def _draw_by_lengths(evidence_t, log_start, log_transition, lengths, job, s):
+    """Draw one sequence by explicit lengths. Returns log_z."""
+    rows, path = slice(int(job.offsets[s]), int(job.offsets[s + 1])), job.draws.path
+    T = rows.stop - rows.start
+    path[rows], value, _, last = draw_segments(
+        evidence_t, log_start, log_transition, log_lengths(lengths, T, job.goes_on),
+        np.array([0, T]), job.draws.uniforms[rows],
+        _everywhere(job.evidence_t.shape[1], job.is_free)[rows], right_censored=job.goes_on,
+    )  # fmt: skip
+    changes = np.flatnonzero(path[rows][1:] != path[rows][:-1])
+    begin = changes[-1] + 1 if len(changes) else 0
+    job.draws.extra[s] = last[0] - (T - begin)
+    return value[0]
 
 
 def filter_stages(

@@ -1,4 +1,7 @@
-"""Random segmentations by stages, and filtering. Arguments as in `embedded.py`."""
+"""Random segmentations of pieces of a long sequence by stages, and filtering.
+
+Arguments as in `embedded.py`; sequences in memory are drawn by `stage_draws.py`.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from ..compile import kernel
 from ..draws import GOLDEN, choose, uniform_of
 from .stages import close_stages, forward_stages
 
-__all__ = ["draw_end", "draw_extra", "draw_rows", "draw_sequences", "filter_sequences"]
+__all__ = ["draw_end", "draw_rows", "filter_sequences"]
 
 
 @kernel
@@ -23,17 +26,6 @@ def draw_end(x, tables, uniform, scratch):
         for k in range(width):
             scratch[m * width + k] = x[m, k] * tables.close[m, k]
     return choose(scratch[: depth * width], uniform)
-
-
-@kernel
-def draw_extra(m, stay, uniform):
-    """Rows still to come of a segment that is cut with m stages to go: m, and stays of m + 1."""
-    extra, seed = m, np.uint64(uniform * 2.0**53)
-    if stay > 0.0:
-        for _ in range(m + 1):
-            seed += GOLDEN
-            extra += int(math.log(1.0 - uniform_of(seed)) / math.log(stay))
-    return extra
 
 
 @kernel
@@ -101,42 +93,6 @@ def draw_rows(rows, is_free, is_start, tables, K, x, at, uniforms, out_path):
                 return -1
             at = step_back(kept[t - lo], ended[t], begun[t], tables, at, uniforms[t], scratch)
     return at
-
-
-@kernel
-def draw_sequences(
-    evidence_t, offsets, is_free, tables, goes_on, uniforms, out_path, out_extra, out_log_z
-):
-    """A path of every sequence, and the rows still to come of its last segment, if it may go on.
-
-    out_log_z (S,) : -inf where the linear domain fails.
-    """
-    K, (depth, width), n = evidence_t.shape[0], tables.entry.shape, longest_span(offsets)
-    rows, top, scale = np.empty((n, width)), np.empty(n), np.empty(n)
-    ended, begun, x = np.empty((n, width)), np.empty((n, width)), np.empty((depth, width))
-    here, scratch = np.empty(width), np.empty(max(depth * width, 3))
-    for s in range(offsets.shape[0] - 1):
-        lo, hi = offsets[s], offsets[s + 1]
-        T, total = hi - lo, 0.0
-        load_rows(evidence_t, lo, rows[:T], top[:T])
-        done = forward_stages(
-            rows[:T], is_free[lo:hi], True, tables, K, x, ended[:T], begun[:T], scale[:T]
-        )
-        if done == T:
-            total = close_stages(x, tables.close, here)
-        out_log_z[s], out_extra[s] = -np.inf, 0
-        if total >= TINY:
-            out_log_z[s] = math.log(total)
-            for t in range(T):
-                out_log_z[s] += math.log(scale[t]) + top[t]
-            seed = np.uint64(uniforms[hi - 1] * 2.0**53) + GOLDEN * np.uint64(3)
-            at = draw_end(x, tables, uniform_of(seed), scratch)
-            if goes_on:
-                k = at % width
-                out_extra[s] = draw_extra(at // width, tables.stay[k], uniform_of(seed + GOLDEN))
-            draw_rows(
-                rows[:T], is_free[lo:hi], True, tables, K, x, at, uniforms[lo:hi], out_path[lo:hi]
-            )
 
 
 @kernel

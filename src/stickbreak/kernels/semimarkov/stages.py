@@ -18,14 +18,14 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import gammaln
 
-from ..chain.collapsed import longest_span
 from ..chain.single import LOST, TINY, load_rows, step_rows, sum_logs
 from ..compile import kernel
 from ..vectors import EIGHT, at_least, first_four, fma, last_four, load, store
+from .stage_draws import draw_back
 
 __all__ = [
     "StageTables", "backward_stages", "close_stages", "forward_stages", "log_lengths",
-    "smooth_sequences", "stage_tables", "write_rows",
+    "smooth_sequence", "stage_tables", "write_rows",
 ]  # fmt: skip
 
 AGREES = 1e-6  # how far the two directions may differ before the linear domain is left
@@ -232,57 +232,69 @@ def write_rows(shares, rows, weight, K, begin, out):
 
 
 @kernel
-def smooth_sequences(
-    evidence_t, offsets, weights, is_free, tables, out_log_z, out_states, out_start, out_segments,
-    out_extra, past, future,
-):  # fmt: skip
-    """Forward-backward of every sequence, see `embedded.py`; -inf in out_log_z if one fails.
+def draw_alone(rows, ended, begun, scale, x, tables, K, goes_on, lo, hi, draws):
+    """`draw_back` of one sequence, whose messages (T, W) are those of `forward_stages`.
 
-    past, future (n, W) : of all rows from offsets[0] on, see `backward_stages`
-    out_extra (W,) += rows still to come of segments that are cut
+    tables : stacked, see `stages_eight.py`
     """
-    K, (depth, width), n = evidence_t.shape[0], tables.entry.shape, longest_span(offsets)
-    rows, begun, shares = np.empty((n, width)), np.empty((n, width)), np.empty((n, width))
-    top, scale, here, before = np.empty(n), np.empty(n), np.empty(width), np.empty(width)
-    x, y, segments = np.empty((depth, width)), np.empty((depth, width)), np.empty(width)
-    for s in range(offsets.shape[0] - 1):
-        lo, hi, weight = offsets[s], offsets[s + 1], weights[s]
-        T, at, total = hi - lo, offsets[s] - offsets[0], 0.0
-        ended, coming = past[at : at + T], future[at : at + T]
-        load_rows(evidence_t, lo, rows[:T], top[:T])
-        done = forward_stages(rows[:T], is_free[lo:hi], True, tables, K, x, ended, begun, scale[:T])
-        out_log_z[s] = -np.inf
-        if done == T:
-            total = close_stages(x, tables.close, here)
-        if not total >= TINY:
-            for t in range(T):
-                for k in range(width):
-                    ended[t, k] = coming[t, k] = 0.0
-            continue
-        for k in range(width):
-            segments[k] = 0.0
-            here[k] *= weight / total
-            for m in range(depth):
-                y[m, k] = tables.close[m, k] * (weight / total)
-                before[k] = x[m, k] * y[m, k] * tables.extra[m, k] + (before[k] if m > 0 else 0.0)
-        backward_stages(
-            rows[:T], is_free[lo:hi], tables, K, y, here, ended, begun, scale, segments, coming,
-            shares,
-        )  # fmt: skip
-        found = 0.0
-        for k in range(K):
-            coming[0, k] *= tables.start[k]
-            found += coming[0, k]
-        if abs(found - weight) <= AGREES * weight:
-            out_log_z[s] = sum_logs(scale[:T], top[:T]) + np.log(total)
-            for k in range(K):
-                out_start[k] += coming[0, k]
-                out_segments[k] += segments[k]
-                out_extra[k] += before[k]
-            write_rows(shares, rows[:T], weight, K, lo, out_states)
-        else:
-            for t in range(T):
-                for k in range(width):
-                    ended[t, k] = 0.0
-        for k in range(width):
-            coming[0, k] = 0.0
+    shape = (rows.shape[0], rows.shape[1], 1)
+    last, inverses = np.empty((tables.first[K], 1)), np.empty((rows.shape[0], 1))
+    for k in range(K):
+        for i in range(tables.first[k], tables.first[k + 1]):
+            last[i, 0] = x[i - tables.first[k], k]
+    for t in range(rows.shape[0]):
+        inverses[t, 0] = 1.0 / scale[t]
+    messages = rows.reshape(shape), ended.reshape(shape), begun.reshape(shape), inverses
+    return draw_back(messages, last, 0, tables, K, goes_on, lo, hi, draws)
+
+
+@kernel
+def smooth_sequence(
+    evidence_t, lo, hi, weight, is_free, tables, stages, goes_on, draws, is_counted, out_states,
+    out_start, out_segments, out_extra, ended, coming,
+):  # fmt: skip
+    """Forward-backward of one sequence, rows lo to hi; forward alone for draws alone.
+
+    tables, stages : padded, and stacked. draws, is_counted : see `stages_eight.smooth_group`
+    ended, coming (T, W) : see `backward_stages`. out_extra (W,) += rows still to come of the
+        segment that is cut. Returns log_z, -inf if the linear domain fails, and what the last
+        segment of a drawn path lacks
+    """
+    K, (depth, width), T = evidence_t.shape[0], tables.entry.shape, hi - lo
+    rows, begun = np.empty((T, width)), np.empty((T, width))
+    top, scale, here, before = np.empty(T), np.empty(T), np.empty(width), np.empty(width)
+    x, total, lacks = np.empty((depth, width)), 0.0, 0
+    load_rows(evidence_t, lo, rows, top)
+    done = forward_stages(rows, is_free[lo:hi], True, tables, K, x, ended, begun, scale)
+    if done == T:
+        total = close_stages(x, tables.close, here)
+    if not total >= TINY:
+        return -np.inf, lacks
+    log_z = sum_logs(scale, top) + np.log(total)
+    if draws.uniforms.shape[0] > 0:
+        lacks = draw_alone(rows, ended, begun, scale, x, stages, K, goes_on, lo, hi, draws)
+    if not is_counted:
+        return log_z, lacks
+    shares, y, segments = np.empty((T, width)), np.empty((depth, width)), np.zeros(width)
+    for k in range(width):
+        here[k] *= weight / total
+        for m in range(depth):
+            y[m, k] = tables.close[m, k] * (weight / total)
+            before[k] = x[m, k] * y[m, k] * tables.extra[m, k] + (before[k] if m > 0 else 0.0)
+    backward_stages(
+        rows, is_free[lo:hi], tables, K, y, here, ended, begun, scale, segments, coming, shares
+    )
+    found = 0.0
+    for k in range(K):
+        coming[0, k] *= tables.start[k]
+        found += coming[0, k]
+    if not abs(found - weight) <= AGREES * weight:
+        return -np.inf, lacks
+    for k in range(K):
+        out_start[k] += coming[0, k]
+        out_segments[k] += segments[k]
+        out_extra[k] += before[k]
+    write_rows(shares, rows, weight, K, lo, out_states)
+    for k in range(width):
+        coming[0, k] = 0.0
+    return log_z, lacks

@@ -16,6 +16,7 @@ from ..chain.eight import four_sums, least, load_slots, one_sum, store_slots
 from ..chain.single import LOG_2, LOST, TINY
 from ..compile import kernel
 from ..vectors import EIGHT, at_least, exponent, fill, fma, load, mantissa, spread, store
+from .stage_draws import draw_back
 
 TIMES = 64  # rows whose products are added together
 
@@ -247,9 +248,13 @@ def settle_slots(rows, T, K, repeats):
 @kernel
 def smooth_group(
     evidence_t, sequences, offsets, weights, tables, rows, ended, begun, inverses, messages,
-    out_log_z, out_states, out_start, out_segments, out_extra, out_steps,
+    goes_on, draws, is_counted, out_log_z, out_states, out_start, out_segments, out_extra,
+    out_steps,
 ):  # fmt: skip
-    """Forward-backward of up to eight sequences, the longest first.
+    """Forward-backward of up to eight sequences, the longest first; forward alone for draws alone.
+
+    goes_on, draws : whether sequences may go on, and their random paths, see `stage_draws.py`
+    is_counted : whether posteriors and counts are wanted
 
     out_log_z (S,) : -inf for those that the linear domain cannot do, of which nothing is counted
     out_states (K, n), out_start, out_segments, out_extra (K,) : see `stages.smooth_sequences`
@@ -275,8 +280,17 @@ def smooth_group(
         if lengths[s] > 0 and log_scale[s] > -np.inf and total >= TINY:
             factors[s] = repeats[s] / total
             log_scale[s] += tops[s] + math.log(total)
+            if draws.uniforms.shape[0] > 0:
+                draws.extra[sequences[s]] = draw_back(
+                    (rows, ended, begun, inverses), last, s, tables, K, goes_on, begins[s],
+                    begins[s] + lengths[s], draws,
+                )  # fmt: skip
         else:
             log_scale[s] = -np.inf
+        if s < n_used:
+            out_log_z[sequences[s]] = log_scale[s]
+    if not is_counted:
+        return
     backward_group(
         tables, K, lengths, shortest, T, factors, last, y, here, after, ended, begun, inverses,
         rows, segments,

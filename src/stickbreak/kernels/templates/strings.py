@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..compile import kernel
+from .absent import LEAST, log_without
 from .charts import (
     fill_after,
     fill_before,
@@ -33,8 +34,11 @@ def longest_of(offsets):
 
 
 @kernel
-def add_segments(shares, ids, lo, n, times, out_segment, out_rows):
-    """Counts of substrings (C, V), and of the name above each letter (rows, C), += times shares."""
+def add_segments(shares, ids, lo, n, times, out_segment, out_absent, out_rows):
+    """Counts of substrings (C, V), and of the name above each letter (rows, C), += times shares.
+
+    out_absent (C, V) : += times log(1 - share)
+    """
     for i in range(n):
         for j in range(min(ids.shape[1], n - i)):
             at = ids[lo + i, j]
@@ -42,6 +46,7 @@ def add_segments(shares, ids, lo, n, times, out_segment, out_rows):
                 share = times * shares[i, j, c]
                 if at >= 0 and share != 0.0:
                     out_segment[c, at] += share
+                    out_absent[c, at] += times * log_without(shares[i, j, c])
                     if out_rows.shape[0] > 0:
                         for k in range(i, i + j + 1):
                             out_rows[lo + k, c] += share
@@ -49,12 +54,13 @@ def add_segments(shares, ids, lo, n, times, out_segment, out_rows):
 
 @kernel
 def infer_strings(
-    slots, w, table, ids, offsets, times, out_template, out_repeat, out_segment, out_rows,
-    out_begins, out_log_z,
+    slots, w, table, ids, offsets, times, out_template, out_repeat, out_segment, out_absent,
+    out_rows, out_begins, out_log_z,
 ):  # fmt: skip
     """Expected counts of every string, times (S,).
 
     out_template (T,), out_repeat (Q, 2), out_segment (C, V), out_rows (n, C) : += them
+    out_absent (C, V) : += logs of q(segment not at a place)
     out_begins (n,) : = whether a segment begins at a letter, if it has rows
     out_log_z (S,) : = logs of the sums, -inf if no segmentation is possible
     """
@@ -76,7 +82,7 @@ def infer_strings(
         for q in range(n_slots):
             out_repeat[q, 0] += times[s] * repeat[q, 0]
             out_repeat[q, 1] += times[s] * repeat[q, 1]
-        add_segments(shares, ids, lo, n, times[s], out_segment, out_rows)
+        add_segments(shares, ids, lo, n, times[s], out_segment, out_absent, out_rows)
         if out_begins.shape[0] > 0:
             for i in range(n):
                 out_begins[lo + i] = shares[i].sum()
@@ -113,7 +119,9 @@ def pick_strings(slots, w, table, ids, offsets, uniforms, out_marks, out_log_z):
 
 
 @kernel
-def count_marks(slots, marks, ids, offsets, times, out_template, out_repeat, out_segment, out_rows):
+def count_marks(
+    slots, marks, ids, offsets, times, out_template, out_repeat, out_segment, out_absent, out_rows
+):
     """Counts of given segmentations, see `pick_segments`, += times (S,)."""
     for s in range(offsets.shape[0] - 1):
         lo, hi = offsets[s], offsets[s + 1]
@@ -125,6 +133,7 @@ def count_marks(slots, marks, ids, offsets, times, out_template, out_repeat, out
             q = marks[begin] - 1
             c, at = slots.name[q], ids[begin, i - begin - 1]
             out_segment[c, at] += times[s]
+            out_absent[c, at] += times[s] * LEAST
             out_repeat[q, 0 if i < hi and marks[i] == marks[begin] else 1] += times[s]
             if out_rows.shape[0] > 0:
                 for k in range(begin, i):

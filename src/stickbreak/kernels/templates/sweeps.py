@@ -11,6 +11,7 @@ import numpy as np
 
 from ..compile import kernel
 from ..draws import GOLDEN, uniform_of
+from .absent import LEAST, log_present, log_without
 from .charts import (
     SlotWeights,
     fill_after,
@@ -36,12 +37,16 @@ class Strings(NamedTuple):
 
 
 class SlotCounts(NamedTuple):
-    """template (T,), repeat (Q, 2), segment (C, V), and totals (C,) of segments."""
+    """template (T,), repeat (Q, 2), segment (C, V), and totals (C,) of segments.
+
+    absent (C, V) : sum over places of log q(segment not there)
+    """
 
     template: np.ndarray
     repeat: np.ndarray
     segment: np.ndarray
     totals: np.ndarray
+    absent: np.ndarray
 
 
 class SlotPrior(NamedTuple):
@@ -78,14 +83,19 @@ def move_string(units, s, sign, own, counts):
             at = units.ids[i, j]
             if at >= 0:
                 for c in range(counts.totals.shape[0]):
-                    value = sign * own.segments[i, j, c]
-                    counts.segment[c, at] += value
-                    counts.totals[c] += value
+                    share = own.segments[i, j, c]
+                    if share > 0.0:
+                        counts.segment[c, at] += sign * share
+                        counts.totals[c] += sign * share
+                        counts.absent[c, at] += sign * log_without(share)
 
 
 @kernel
 def predict_string(counts, prior, units, lo, n, power, w, evidence):
-    """Logs of posterior predictives, times power; counts below zero are taken as zero."""
+    """Logs of weights given all other strings, times power; counts below zero are taken as zero.
+
+    Templates and repetitions have posterior predictives; for segments see `absent.py`.
+    """
     total = 0.0
     for t in range(w.template.shape[0]):
         w.template[t] = max(counts.template[t], 0.0) + prior.template[t]
@@ -99,15 +109,19 @@ def predict_string(counts, prior, units, lo, n, power, w, evidence):
             leave = max(counts.repeat[q, 1], 0.0) + prior.repeat[q, 1]
             w.again[q] = power * np.log(again / (again + leave))
             w.leave[q] = power * np.log(leave / (again + leave))
+    totals = np.empty(counts.totals.shape[0])
+    for c in range(counts.totals.shape[0]):
+        totals[c] = np.log(max(counts.totals[c], 0.0) + prior.total)
     for i in range(n):
         for j in range(units.ids.shape[1]):
             at = units.ids[lo + i, j]
             for c in range(counts.totals.shape[0]):
                 evidence[i, j, c] = -np.inf
                 if at >= 0:
-                    value = max(counts.segment[c, at], 0.0) + prior.segment[at]
-                    value /= max(counts.totals[c], 0.0) + prior.total
-                    evidence[i, j, c] = power * np.log(value)
+                    value = log_present(
+                        prior.segment[at], counts.segment[c, at], counts.absent[c, at]
+                    )  # fmt: skip
+                    evidence[i, j, c] = power * (value - totals[c])
 
 
 @kernel
@@ -244,6 +258,7 @@ def move_marks(slots, units, s, sign, marks, at, counts, prior):
         value += np.log(counts.segment[c, v] + prior.segment[v])
         value -= np.log(counts.totals[c] + prior.total)
         counts.segment[c, v] += sign
+        counts.absent[c, v] += sign * LEAST
         counts.totals[c] += sign
         g = 0 if i < n and marks[at + i] == q + 1 else 1
         if prior.repeats[q]:

@@ -7,8 +7,9 @@ the log of what its largest entry was, so that entries stay near one.
 
     joint[s, b, c] = sum over splits inside[left, b] inside[right, c],  inside[s] = rule @ joint[s]
 
-The sum over splits comes before the rules: n^3 K^2 + n^2 K^3 in place of n^3 K^3. Expected counts
-of rules are rule * gather, gather[a, b c] = sum over spans of outside[a] joint[b c].
+The sum over splits comes before the rules: n^3 K^2 + n^2 K^3 in place of n^3 K^3, and the rules
+follow for all spans of a width together (`products.py`). Expected counts of rules are
+rule * gather, gather[a, b c] = sum over spans of outside[a] joint[b c].
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..compile import kernel
+from .products import add_gather, sum_messages, sum_rules
 
 __all__ = [
     "Grammar", "Room", "crosses", "fill", "infer_sentence", "inside_sums", "make_room", "n_spans",
@@ -28,19 +30,20 @@ LEAST = 1e-100  # of a span before it is scaled; below, or where nothing is left
 
 
 class Grammar(NamedTuple):
-    """Weights: root (K,), rule (K, K K) and its transpose, both times that of splitting.
+    """Weights: root (K,), rule (K, K K) times that of splitting.
 
     is_lossy : whether some weight is zero only because it underflowed
     """
 
     root: np.ndarray
     rule: np.ndarray
-    turned: np.ndarray
     is_lossy: bool
 
 
 class Room(NamedTuple):
-    """Charts: see the module. message, turned (K, K) : what a span tells its children."""
+    """Charts: see the module. message (n, K K) : what the spans of a width tell their children;
+    turned (K, K) : one of these, transposed.
+    """
 
     inside: np.ndarray
     outside: np.ndarray
@@ -74,8 +77,8 @@ def make_room(n, K):
     """Room for n words and K categories."""
     m = n_spans(n)
     return Room(
-        np.empty((m, K)), np.empty((m, K)), np.empty((m, K * K)), np.empty(m), np.empty((K, K)),
-        np.empty((K, K)),
+        np.empty((m, K)), np.empty((m, K)), np.empty((m, K * K)), np.empty(m),
+        np.empty((n, K * K)), np.empty((K, K)),
     )  # fmt: skip
 
 
@@ -113,42 +116,53 @@ def join_splits(n, w, i, room, joint):
 
 
 @kernel
+def scale_spans(first, m, is_lossy, room):
+    """Divide spans by their largest entries; False where weights may have been lost.
+
+    Scales are those of the factors: -inf if there are none, inf for spans that may not be.
+    """
+    inside, joint, scale = room.inside, room.joint, room.scale
+    for s in range(first, first + m):
+        top, largest = scale[s], 0.0
+        scale[s] = -np.inf
+        for k in range(inside.shape[1]):
+            largest = max(largest, inside[s, k])
+        if top == np.inf:
+            continue
+        if largest < LEAST:
+            if largest > 0.0 or is_lossy:
+                return False
+            continue
+        scale[s] = top + np.log(largest)
+        for k in range(inside.shape[1]):
+            inside[s, k] /= largest
+        for p in range(joint.shape[1]):
+            joint[s, p] /= largest
+    return True
+
+
+@kernel
 def inside_sums(grammar, evidence, brackets, lo, hi, n, room):
     """Fill inside, joint and scale from evidence (n, K), whose largest entry of a row is one.
 
     Returns log Z, or NaN where weights may have been lost.
     """
-    inside, scale, turned, K = room.inside, room.scale, grammar.turned, evidence.shape[1]
+    inside, scale, K = room.inside, room.scale, evidence.shape[1]
     for i in range(n):
         scale[i] = 0.0
         for k in range(K):
             inside[i, k] = evidence[i, k]
     for w in range(2, n + 1):
-        for i in range(n - w + 1):
-            s = span_at(n, w, i)
-            joint, row = room.joint[s], inside[s]
-            fill(row, 0.0)
-            scale[s] = -np.inf
+        first, m = span_at(n, w, 0), n - w + 1
+        for i in range(m):
             if crosses(brackets, lo, hi, i, w):
-                fill(joint, 0.0)
-                continue
-            top, largest = join_splits(n, w, i, room, joint), 0.0
-            for p in range(K * K):
-                x, line = joint[p], turned[p]
-                if x > 0.0:
-                    for k in range(K):
-                        row[k] += x * line[k]
-            for k in range(K):
-                largest = max(largest, row[k])
-            if largest < LEAST:
-                if largest > 0.0 or grammar.is_lossy:
-                    return np.nan
-                continue
-            scale[s] = top + np.log(largest)
-            for k in range(K):
-                row[k] /= largest
-            for p in range(K * K):
-                joint[p] /= largest
+                fill(room.joint[first + i], 0.0)
+                scale[first + i] = np.inf
+            else:
+                scale[first + i] = join_splits(n, w, i, room, room.joint[first + i])
+        sum_rules(grammar.rule, room.joint, first, m, inside)
+        if not scale_spans(first, m, grammar.is_lossy, room):
+            return np.nan
     total, last = 0.0, span_at(n, n, 0)
     for k in range(K):
         total += grammar.root[k] * inside[last, k]
@@ -161,7 +175,10 @@ def inside_sums(grammar, evidence, brackets, lo, hi, n, room):
 def tell_children(n, w, i, room):
     """Outside of all children of a span += its message."""
     inside, outside, scale, K = room.inside, room.outside, room.scale, room.inside.shape[1]
-    s = span_at(n, w, i)
+    s, message = span_at(n, w, i), room.message[i]
+    for b in range(K):
+        for c in range(K):
+            room.turned[c, b] = message[b * K + c]
     for u in range(1, w):
         left, right = span_at(n, u, i), span_at(n, w - u, i + u)
         factor = np.exp(scale[left] + scale[right] - scale[s])
@@ -169,7 +186,7 @@ def tell_children(n, w, i, room):
             ours, theirs = outside[left], outside[right]
             for b in range(K):
                 x, y = factor * inside[left, b], factor * inside[right, b]
-                line, turned = room.message[b], room.turned[b]
+                line, turned = message[b * K : b * K + K], room.turned[b]
                 for c in range(K):
                     theirs[c] += x * line[c]
                     ours[c] += y * turned[c]
@@ -178,30 +195,21 @@ def tell_children(n, w, i, room):
 @kernel
 def outside_sums(grammar, n, times, log_z, room, out_gather):
     """Fill outside, and out_gather (K, K K) += times * the sums of outside and joint."""
-    outside, rule, K = room.outside, grammar.rule, room.inside.shape[1]
+    outside, K = room.outside, room.inside.shape[1]
     last = span_at(n, n, 0)
     fill(outside.reshape(-1), 0.0)
     share = np.exp(room.scale[last] - log_z)
     for k in range(K):
         outside[last, k] = grammar.root[k] * share
     for w in range(n, 1, -1):
-        for i in range(n - w + 1):
-            s = span_at(n, w, i)
-            if room.scale[s] == -np.inf:
-                continue
-            message, joint, is_used = room.message.reshape(-1), room.joint[s], False
-            fill(message, 0.0)
+        first, m = span_at(n, w, 0), n - w + 1
+        sum_messages(grammar.rule, outside, first, m, room.message)
+        add_gather(outside, room.joint, first, m, times, out_gather)
+        for i in range(m):
+            is_used = False
             for a in range(K):
-                x = outside[s, a]
-                if x > 0.0:
-                    is_used, line, y, out = True, rule[a], times * x, out_gather[a]
-                    for p in range(K * K):
-                        message[p] += x * line[p]
-                        out[p] += y * joint[p]
-            if is_used:
-                for b in range(K):
-                    for c in range(K):
-                        room.turned[c, b] = room.message[b, c]
+                is_used = is_used or outside[first + i, a] > 0.0
+            if is_used and room.scale[first + i] > -np.inf:
                 tell_children(n, w, i, room)
 
 

@@ -100,7 +100,6 @@ def raise_weights(grammar, evidence, n, power):
         grammar.root[i] = grammar.root[i] ** power
         for p in range(grammar.rule.shape[1]):
             grammar.rule[i, p] = grammar.rule[i, p] ** power
-            grammar.turned[p, i] = grammar.rule[i, p]
         for t in range(n):
             evidence[t, i] = evidence[t, i] ** power
 
@@ -180,7 +179,7 @@ def draw_sentences(
     """
     K, longest = counts.root.shape[0], longest_of(units.offsets)
     room, evidence, kinds = make_room(longest, K), np.empty((longest, K)), np.empty((K, 2))
-    grammar = Grammar(np.empty(K), np.empty((K, K * K)), np.empty((K * K, K)), False)
+    grammar = Grammar(np.empty(K), np.empty((K, K * K)), False)
     weights, todo = np.empty(max(K * K, longest)), np.empty((longest + 1, 3), dtype=np.int64)
     new = Trees(np.empty(longest, dtype=np.int64), np.empty((longest, 3), dtype=np.int64))
     totals = prior.rule_rest.copy()

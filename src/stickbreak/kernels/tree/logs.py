@@ -67,7 +67,7 @@ def infer_in_logs(root, rule, evidence, brackets, lo, hi, n, times, room, out_co
     for w in range(n, 1, -1):
         for i in range(n - w + 1):
             s = span_at(n, w, i)
-            message = room.message.reshape(-1)
+            message = room.message[0]
             fill(message, -np.inf)
             for a in range(K):
                 for p in range(K * K):

@@ -11,12 +11,13 @@ from typing import NamedTuple
 import numpy as np
 
 from ..compile import kernel
+from .absent import absent_in_logs, absent_spans, log_absent, make_absent
 from .charts import infer_sentence, inside_sums, make_room, n_spans, span_at
 from .logs import infer_in_logs, join_in_logs, pick_tree
 
 __all__ = [
-    "LogGrammar", "best_spans", "count_nodes", "infer_sentences", "longest_of", "pick_sentences",
-    "sum_sentences",
+    "LogGrammar", "absent_sentences", "best_spans", "count_nodes", "infer_sentences", "longest_of",
+    "pick_sentences", "sum_sentences",
 ]  # fmt: skip
 
 
@@ -98,6 +99,41 @@ def infer_sentences(
                     for k in range(K):
                         out_spans[at + i, k] = room.inside[i, k] * room.outside[i, k]
         at += n_spans(n)
+
+
+@kernel
+def absent_sentences(
+    grammar, logs, evidence, offsets, brackets, ends, times, out_rules, out_rows, out_root
+):
+    """Logs of q(not used), times (S,): += rules (K, K K), rows (K,), and roots (K,).
+
+    Arguments are those of `infer_sentences`. Impossible sentences add nothing.
+    """
+    longest, K = longest_of(offsets), evidence.shape[1]
+    room, scaled, absent = make_room(longest, K), np.empty((longest, K)), make_absent(K, True)
+    gather = np.empty((K, K * K))
+    for s in range(offsets.shape[0] - 1):
+        lo, n = offsets[s], offsets[s + 1] - offsets[s]
+        a, b = ends[s], ends[s + 1]
+        top, is_lossy = scale_evidence(evidence, lo, n, scaled)
+        log_z = np.nan
+        if not is_lossy and top > -np.inf:
+            log_z = infer_sentence(grammar, scaled, brackets, a, b, n, 1.0, room, gather)
+            if not np.isnan(log_z):
+                absent_spans(grammar, n, room, absent)
+        if np.isnan(log_z):
+            line = evidence[lo : lo + n]
+            log_z = infer_in_logs(logs.root, logs.rule, line, brackets, a, b, n, 1.0, room, gather)
+            if log_z == -np.inf:
+                continue
+            absent_in_logs(logs.rule, n, room, absent)
+        last = span_at(n, n, 0)
+        for k in range(K):
+            share = room.inside[last, k] * room.outside[last, k]
+            out_root[k] += times[s] * log_absent(1.0 - share)
+            out_rows[k] += times[s] * log_absent(absent.rows[k])
+            for p in range(K * K):
+                out_rules[k, p] += times[s] * log_absent(absent.rules[k, p])
 
 
 @kernel

@@ -8,6 +8,7 @@ import numpy as np
 
 from ..compile import kernel
 from ..draws import GOLDEN, uniform_of
+from .absent import absent_in_logs, absent_spans, log_absent, make_absent
 from .charts import Grammar, fill, infer_sentence, make_room, span_at
 from .logs import infer_in_logs
 from .sentences import longest_of
@@ -63,11 +64,17 @@ class TreeUnits(NamedTuple):
 
 
 class TreeOwn(NamedTuple):
-    """What sentences keep: rows (n, K), roots (S, K), rules (S, K, K K)."""
+    """What sentences keep: rows (n, K), roots (S, K), rules (S, K, K K).
+
+    absent (S, K, K K), absent_rows (S, K) : logs of q(a rule, or a row, is not used); (0, ...) if
+        they are not wanted
+    """
 
     rows: np.ndarray
     roots: np.ndarray
     rules: np.ndarray
+    absent: np.ndarray
+    absent_rows: np.ndarray
 
 
 @kernel
@@ -112,9 +119,6 @@ def predict_rules(counts, prior, kinds, grammar):
         factor = kinds[a, 1] / of_rules if of_rules > 0.0 else 0.0
         for p in range(K * K):
             line[p] *= factor
-    for p in range(K * K):
-        for a in range(K):
-            grammar.turned[p, a] = grammar.rule[a, p]
 
 
 @kernel
@@ -151,8 +155,8 @@ def log_of(values):
 
 
 @kernel
-def infer_unit(grammar, evidence, units, s, n, room, gather):
-    """Log Z of scaled evidence; expected counts of rules in gather (K, K K)."""
+def infer_unit(grammar, evidence, units, s, n, room, gather, absent):
+    """Log Z of scaled evidence; expected counts of rules in gather (K, K K), and what is absent."""
     brackets, lo, hi = units.brackets, units.ends[s], units.ends[s + 1]
     fill(gather.reshape(-1), 0.0)
     log_z = infer_sentence(grammar, evidence, brackets, lo, hi, n, 1.0, room, gather)
@@ -162,7 +166,12 @@ def infer_unit(grammar, evidence, units, s, n, room, gather):
         log_of(root)
         log_of(rule.reshape(-1))
         log_of(logs.reshape(-1))
-        return infer_in_logs(root, rule, logs, brackets, lo, hi, n, 1.0, room, gather)
+        log_z = infer_in_logs(root, rule, logs, brackets, lo, hi, n, 1.0, room, gather)
+        if log_z > -np.inf and absent.rows.shape[0] > 0:
+            absent_in_logs(rule, n, room, absent)
+        return log_z
+    if absent.rows.shape[0] > 0:
+        absent_spans(grammar, n, room, absent)
     for a in range(gather.shape[0]):
         for p in range(gather.shape[1]):
             gather[a, p] *= grammar.rule[a, p]
@@ -170,7 +179,7 @@ def infer_unit(grammar, evidence, units, s, n, room, gather):
 
 
 @kernel
-def keep_sentence(units, s, n, room, gather, own):
+def keep_sentence(units, s, n, room, gather, absent, own):
     """Own = what was found."""
     K, lo, last = own.rows.shape[1], units.offsets[s], span_at(n, n, 0)
     for k in range(K):
@@ -182,6 +191,10 @@ def keep_sentence(units, s, n, room, gather, own):
         mine, found = own.rules[s, a], gather[a]
         for p in range(K * K):
             mine[p] = found[p]
+    for a in range(absent.rows.shape[0]):
+        own.absent_rows[s, a] = log_absent(absent.rows[a])
+        for p in range(K * K):
+            own.absent[s, a, p] = log_absent(absent.rules[a, p])
 
 
 @kernel
@@ -219,8 +232,8 @@ def sweep_sentences(
     """
     K, n_units, longest = own.rows.shape[1], units.offsets.shape[0] - 1, longest_of(units.offsets)
     room, evidence, kinds = make_room(longest, K), np.empty((longest, K)), np.empty((K, 2))
-    gather = np.empty((K, K * K))
-    grammar = Grammar(np.empty(K), np.empty((K, K * K)), np.empty((K * K, K)), False)
+    gather, absent = np.empty((K, K * K)), make_absent(K, own.absent.shape[0] > 0)
+    grammar = Grammar(np.empty(K), np.empty((K, K * K)), False)
     for first in range(0, n_units, block):
         last = min(first + block, n_units)
         for s in range(first, last):
@@ -234,13 +247,13 @@ def sweep_sentences(
                 top = predict_words(symbols, units, lo, n, kinds, evidence)
                 log_z = -np.inf
                 if top > -np.inf:
-                    log_z = infer_unit(grammar, evidence, units, s, n, room, gather)
+                    log_z = infer_unit(grammar, evidence, units, s, n, room, gather, absent)
                 if log_z == -np.inf:
                     return s
                 out_found[0] += top + log_z
                 if is_measured:
                     out_found[1] += log_z - pair_sentence(grammar, evidence, n, room, gather)
-                keep_sentence(units, s, n, room, gather, own)
+                keep_sentence(units, s, n, room, gather, absent, own)
                 move_sentence(units, s, 1.0, own, out_symbols, out)
         for s in range(first, last):
             if is_part and units.is_used[s]:
@@ -261,13 +274,13 @@ def random_trees(units, seeds, own):
     """Own = posteriors of trees under random weights of rules and words; seeds (S,) uint64."""
     K, longest = own.rows.shape[1], longest_of(units.offsets)
     room, evidence, gather = make_room(longest, K), np.empty((longest, K)), np.empty((K, K * K))
-    grammar = Grammar(np.ones(K), np.empty((K, K * K)), np.empty((K * K, K)), False)
+    grammar = Grammar(np.ones(K), np.empty((K, K * K)), False)
+    absent = make_absent(K, own.absent.shape[0] > 0)
     for s in range(units.offsets.shape[0] - 1):
         lo, n, state = units.offsets[s], units.offsets[s + 1] - units.offsets[s], seeds[s]
         for a in range(K):
             for p in range(K * K):
                 grammar.rule[a, p] = max(uniform_of(state), LEAST_DRAWN)
-                grammar.turned[p, a] = grammar.rule[a, p]
                 state += GOLDEN
         for i in range(n):
             for k in range(K):
@@ -275,5 +288,7 @@ def random_trees(units, seeds, own):
                 state += GOLDEN
                 if units.sets.shape[0] > 0:
                     evidence[i, k] *= units.legal[units.sets[lo + i], k]
-        if units.is_used[s] and infer_unit(grammar, evidence, units, s, n, room, gather) > -np.inf:
-            keep_sentence(units, s, n, room, gather, own)
+        if not units.is_used[s]:
+            continue
+        if infer_unit(grammar, evidence, units, s, n, room, gather, absent) > -np.inf:
+            keep_sentence(units, s, n, room, gather, absent, own)

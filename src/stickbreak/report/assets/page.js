@@ -125,9 +125,22 @@
         var label = group.querySelector("text");
         label.setAttribute("x", x(own.mean[a])); label.setAttribute("y", y(own.mean[b]) + 4);
       });
-      all("text.tick", svg).forEach(function (text) { text.textContent = ""; });
+      ticks("tick-x", a, x, "x", 0);
+      ticks("tick-y", b, y, "y", 4);
       all("text.title-x", svg)[0].textContent = given.columns[a];
       all("text.title-y", svg)[0].textContent = given.columns[b];
+    }
+    function ticks(name, column, place, attribute, shift) {
+      var lo = given.ranges[column][0], hi = given.ranges[column][1], width = hi - lo;
+      var step = Math.pow(10, Math.floor(Math.log10(width / 5)));
+      step *= [1, 2, 5, 10, 20].filter(function (m) { return 5 >= width / (step * m); })[0];
+      var value = Math.ceil(lo / step) * step;
+      all("text." + name, svg).forEach(function (text) {
+        var inside = hi >= value;
+        text.textContent = inside ? Number(value.toPrecision(6)).toLocaleString("en").replace("-", "\u2212") : "";
+        if (inside) { text.setAttribute(attribute, place(value) + shift); }
+        value += step;
+      });
     }
     function scale(column, begin, end) {
       var lo = given.ranges[column][0], hi = given.ranges[column][1];
@@ -140,7 +153,7 @@
   function relevance(holder, given) {
     var label = document.createElement("label"), slider = document.createElement("input");
     var shown = document.createElement("output");
-    slider.type = "range"; slider.min = 0; slider.max = 1; slider.step = 0.01; slider.value = given.start;
+    slider.type = "range"; slider.min = 0; slider.max = 1; slider.step = given.step; slider.value = given.start;
     label.append("relevance ", slider, " ", shown);
     holder.append(label);
     holder.hidden = false;
@@ -159,13 +172,66 @@
     shown.textContent = Number(slider.value).toFixed(2);
   }
 
-  var find = document.getElementById("find");
-  if (find) {
-    find.hidden = false;
-    find.querySelector("input").addEventListener("input", function (event) {
-      var wanted = event.target.value.toLowerCase();
-      all("tr[id^='k=']").forEach(function (row) {
-        row.classList.toggle("gone", wanted ? row.textContent.toLowerCase().indexOf(wanted) === -1 : false);
+  all("[data-find]").forEach(function (field) {
+    var table = document.getElementById(field.dataset.find), told = field.querySelector("output");
+    field.hidden = false;
+    field.querySelector("input").addEventListener("input", function (event) {
+      var wanted = event.target.value.trim().toLowerCase(), n = 0, given = data.words;
+      var at = given ? given.names.findIndex(function (name) { return name.toLowerCase() === wanted; }) : -1;
+      var used = at >= 0 ? given.used[at] : [];
+      var topics = used.map(function (part) { return String(part[0]); });
+      all("tbody tr", table).forEach(function (row) {
+        var has = topics.length ? topics.includes(row.dataset.k)
+          : row.textContent.toLowerCase().includes(wanted);
+        row.classList.toggle("gone", wanted ? !has : false);
+        n += has ? 1 : 0;
+      });
+      told.textContent = !wanted ? "" : topics.length ? "used by " + used.map(function (part) {
+        return part[0] + " (" + part[1] + " %)";
+      }).join(", ") : n + " lines";
+    });
+  });
+
+  var strips = document.getElementById("strips");
+  if (strips) { zoomable(strips, document.getElementById("strip-controls")); }
+  function zoomable(svg, controls) {
+    var left = Number(controls.dataset.left), names = data.courses || [];
+    var width = svg.viewBox.baseVal.width, height = svg.viewBox.baseVal.height;
+    var label = document.createElement("label"), slider = document.createElement("input");
+    slider.type = "range"; slider.min = 1; slider.max = 12; slider.step = 0.5; slider.value = 1;
+    label.append("zoom ", slider);
+    controls.append(label);
+    controls.hidden = false;
+    var marks = all("rect, text, circle", svg).filter(function (e) {
+      return !(e.tagName === "text" ? e.getAttribute("text-anchor") === "end" : false);
+    }).map(function (e) {
+      var name = e.tagName === "circle" ? "cx" : "x";
+      return [e, name, Number(e.getAttribute(name)), Number(e.getAttribute("width"))];
+    });
+    var lines = all("polyline", svg).map(function (e) {
+      return [e, e.getAttribute("points").trim().split(/\s+/).map(function (p) { return p.split(","); })];
+    });
+    slider.addEventListener("input", function () {
+      var z = Number(slider.value), at = function (x) { return (left + (x - left) * z).toFixed(1); };
+      marks.forEach(function (m) {
+        m[0].setAttribute(m[1], at(m[2]));
+        if (m[0].tagName === "rect") { m[0].setAttribute("width", (m[3] * z).toFixed(1)); }
+      });
+      lines.forEach(function (m) {
+        m[0].setAttribute("points", m[1].map(function (p) { return at(Number(p[0])) + "," + p[1]; }).join(" "));
+      });
+      var wide = left + (width - left) * z;
+      svg.setAttribute("viewBox", "0 0 " + wide + " " + height);
+      svg.setAttribute("width", wide);
+    });
+    if (2 > names.length) { return; }
+    var list = document.createElement("select"), more = document.createElement("label");
+    names.forEach(function (name, at) { list.add(new Option(name, at)); });
+    more.append("column below ", list);
+    controls.append(more);
+    list.addEventListener("change", function () {
+      all("polyline.course", svg).forEach(function (line) {
+        line.classList.toggle("gone", !line.classList.contains("course-" + list.value));
       });
     });
   }

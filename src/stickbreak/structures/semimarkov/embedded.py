@@ -16,6 +16,7 @@ from scipy.special import digamma, gammaln
 
 from stickbreak.data import Batch
 from stickbreak.kernels.semimarkov.embedded import (
+    Draws,
     StagePieces,
     draw_stages,
     filter_stages,
@@ -53,6 +54,11 @@ class EmbeddedSemiMarkov(SemiMarkov):
     """
 
     cuts_units = True
+    starts_by_best = False
+    LIGHTER = (
+        "the best segmentation is found by lengths, not by stages: use method='marginal' (or an "
+        "engine other than HardEM), or cut the sequence"
+    )
 
     shapes: tuple[int, ...] = ()
 
@@ -83,27 +89,26 @@ class EmbeddedSemiMarkov(SemiMarkov):
     def infer(self, potentials: Potentials, block: Batch, warm: Fields | None, out: Out) -> Local:
         """Posterior shares of every row, expected starts, steps, stays and segments."""
         logits, weights = row_evidence(potentials, block).T, unit_weights(block)
-        drawn = self._drawn_lengths(logits, potentials, block) if "log_ways" in out else None
+        draws = self._draws(potentials, block) if "log_ways" in out else None
         before = out["segments"].copy(), out["stays"].copy()
         log_z, shares = smooth_stages(
             logits, *self._stages(potentials), block.offsets, weights, free_rows(block),
-            right_censored=self.right_censored, start=out["start"], transition=out["transition"],
-            segments=out["segments"], stays=out["stays"], out=logits, buffers=own_buffers(),
+            right_censored=self.right_censored, draws=draws, start=out["start"],
+            transition=out["transition"], segments=out["segments"], stays=out["stays"], out=logits,
+            buffers=own_buffers(),
         )  # fmt: skip
         self._require_possible(log_z, potentials, block)
         out["rows"] += shares.sum(1)
-        if drawn is not None:
-            self._add_ways(*drawn, weights, before, out)
+        if draws is not None:
+            found = self._lengths(draws.path, draws.extra, block)
+            self._add_ways(*found, weights, before, out)
         return Local(float(weights @ log_z), shares.T)
 
-    def _drawn_lengths(
-        self, logits: Array, potentials: Potentials, block: Batch
-    ) -> tuple[Segments, Array]:
-        """One drawn segmentation of each sequence, with complete lengths."""
+    @staticmethod
+    def _draws(potentials: Potentials, block: Batch) -> Draws:
+        """Room for one random segmentation of each sequence; always the same random numbers."""
         uniforms = np.random.default_rng([SEED, block.row_at]).random(block.n_rows)
-        path, log_z, extra = self._draw_stages(logits, potentials, block, uniforms)
-        self._require_possible(log_z, potentials, block)
-        return self._lengths(path, extra, block)
+        return Draws.of(uniforms, block.n_spans, potentials["shape"])
 
     def _add_ways(
         self,
@@ -140,7 +145,7 @@ class EmbeddedSemiMarkov(SemiMarkov):
     ) -> tuple[Array, Array, Array]:
         return draw_stages(
             logits, *self._stages(potentials), block.offsets, uniforms, free_rows(block),
-            right_censored=self.right_censored,
+            right_censored=self.right_censored, buffers=own_buffers(),
         )  # fmt: skip
 
     @staticmethod
@@ -177,9 +182,14 @@ class EmbeddedSemiMarkov(SemiMarkov):
         if len(self.shapes) != out.shape[1]:
             self._refuse(f"a table log_ways of {out.shape[1]} columns", "shapes=(r, ...) of them")
         at = (found.state >= 0) & (lengths > 0)
-        d, r = lengths[at][:, None].astype(float), np.array(self.shapes, dtype=float)
+        n = len(out)
+        cells = (lengths[at] - 1) * n + found.state[at]
+        seen = np.bincount(cells, weights[found.unit[at]])
+        seen = np.pad(seen, (0, -len(seen) % n)).reshape(-1, n)
+        used = np.flatnonzero(seen.any(1))  # the lengths that there are, far fewer than segments
+        d, r = used[:, None] + 1.0, np.array(self.shapes, dtype=float)
         ways = gammaln(d + r - 1) - gammaln(d) - gammaln(r)
-        np.add.at(out, found.state[at], weights[found.unit[at], None] * ways)
+        out += seen[used].T @ ways
 
     def _longest(self, out: Out) -> float:
         """Every length is possible."""

@@ -69,6 +69,11 @@ class SemiMarkov(BaseStructure):
         Division("rows", 2, n_more=1),
     )
 
+    LIGHTER: ClassVar[str] = (
+        "give a smaller max_duration, or a negative binomial law and "
+        "duration_inference='embedded', or cut the sequence"
+    )
+
     right_censored: bool = True
     left_censored: bool = False
     n_lengths: int = 0
@@ -88,17 +93,14 @@ class SemiMarkov(BaseStructure):
         assert block.offsets is not None
         return *tables, block.offsets
 
-    @staticmethod
-    def _require_work(block: Batch, n_states: int, longest: int) -> None:
+    def _require_work(self, block: Batch, n_states: int, longest: int) -> None:
         """Raise ValueError for a sequence that would take far too long."""
         T = int(np.diff(np.asarray(block.offsets)).max())
         work = T * min(T, longest) * n_states
         if work > MAX_WORK:
             raise ValueError(
                 f"a sequence of {T} rows, segments of up to {min(T, longest)} rows and "
-                f"{n_states} states are {work:.2g} steps, more than {MAX_WORK:.2g}; give a "
-                "smaller max_duration, or a negative binomial law and "
-                "duration_inference='embedded', or cut the sequence"
+                f"{n_states} states are {work:.2g} steps, more than {MAX_WORK:.2g}; {self.LIGHTER}"
             )
 
     # ------------------------------------------------------------------------------ local step

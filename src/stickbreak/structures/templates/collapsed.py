@@ -138,7 +138,8 @@ def _own(own: Fields) -> SegmentOwn:
 
 def _counts(arrays: Out) -> SlotCounts:
     segment = arrays["segment"]
-    return SlotCounts(arrays["template"], arrays["repeat"], segment, segment.sum(1))
+    totals, absent = segment.sum(1), arrays["log_absent"]
+    return SlotCounts(arrays["template"], arrays["repeat"], segment, totals, absent)
 
 
 def _prior(tables: Any) -> SlotPrior:

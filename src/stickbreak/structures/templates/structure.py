@@ -142,5 +142,5 @@ def _strings(block: Batch) -> tuple[Array, Array]:
     return segment_ids(block), block.offsets
 
 
-def _tables(out: Out) -> tuple[Array, Array, Array]:
-    return out["template"], out["repeat"], out["segment"]
+def _tables(out: Out) -> tuple[Array, Array, Array, Array]:
+    return out["template"], out["repeat"], out["segment"], out["log_absent"]

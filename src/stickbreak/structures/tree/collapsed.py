@@ -71,7 +71,7 @@ class SweptTree(BaseStructure):
         own = self.own_counts(batch, n_components, axis)
         seeds = rng.integers(0, 1 << 64, batch.n_spans, dtype=np.uint64)
         none = np.full(batch.n_rows, -1, dtype=np.int64)
-        random_trees(tree_units(batch, none, legal, n_components), seeds, _own(own))
+        random_trees(tree_units(batch, none, legal, n_components), seeds, self._own(own))
         return own
 
     def keep_own(self, shares: Array, found: Out, own: Fields) -> None:
@@ -93,7 +93,7 @@ class SweptTree(BaseStructure):
         batch, how, found = lane.batch, lane.how, np.zeros(2)
         words = np.ascontiguousarray(batch.rows[:, 0], dtype=np.int64)
         units = tree_units(batch, words, lane.legal, len(lane.live.totals))
-        outs, own = (Symbols(*lane.out_live), tree_counts(lane.out)), _own(lane.own)
+        outs, own = (Symbols(*lane.out_live), tree_counts(lane.out)), self._own(lane.own)
         if not how.moves:
             count_sentences(units, own, *outs)
             return 0.0, 0.0
@@ -104,6 +104,16 @@ class SweptTree(BaseStructure):
         if bad >= 0:
             require_trees(np.array([-np.inf]), batch.part(bad, bad + 1))
         return float(found[0]), float(found[1])
+
+    def absent_of(self, own: Fields) -> tuple[Array, Array]:
+        """Where sentences keep that rules (units, K, K K) and rows (units, K) are not used."""
+        K = own["roots"].shape[1]
+        return np.zeros((0, K, K * K), KEPT), np.zeros((0, K), KEPT)
+
+    def _own(self, own: Fields) -> TreeOwn:
+        n_units, K = own["roots"].shape
+        rules = own["rules"].reshape(n_units, K, K * K)
+        return TreeOwn(own["rows"], own["roots"], rules, *self.absent_of(own))
 
 
 def known_brackets(batch: Batch) -> tuple[Array, Array]:
@@ -119,11 +129,6 @@ def tree_units(batch: Batch, words: Array, legal: Array | None, width: int) -> T
     sets, allowed = legal_rows(batch, legal, width)
     is_used, (brackets, ends) = used_units(batch), known_brackets(batch)
     return TreeUnits(words, batch.offsets, is_used, brackets, ends, sets, allowed)  # type: ignore[arg-type]
-
-
-def _own(own: Fields) -> TreeOwn:
-    n_units, K = own["roots"].shape
-    return TreeOwn(own["rows"], own["roots"], own["rules"].reshape(n_units, K, K * K))
 
 
 def tree_counts(arrays: Out) -> TreeCounts:

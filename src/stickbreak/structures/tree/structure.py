@@ -29,7 +29,7 @@ from ..tree_units import require_trees, unit_times
 from .collapsed import EMIT, SPLIT, known_brackets
 from .hastings import DrawnTree
 
-__all__ = ["Tree", "most_expected_spans"]
+__all__ = ["Tree", "log_grammar", "most_expected_spans", "sentences_of", "weights_of"]
 
 WORK = 1 / 2  # of n^3, in rows of a chain: measured with ten categories
 
@@ -53,11 +53,11 @@ class Tree(DrawnTree):
 
     def _infer(self, potentials: Potentials, block: Batch, out: Out, spans: Array) -> Local:
         K, times, log_z = len(potentials["root"]), unit_times(block), np.empty(block.n_spans)
-        logs, rows = _logs(potentials), np.zeros((block.n_rows, K))
-        weights, gather, counts = _weights(logs), np.zeros((K, K * K)), np.zeros((K, K * K))
+        logs, rows = log_grammar(potentials), np.zeros((block.n_rows, K))
+        weights, gather, counts = weights_of(logs), np.zeros((K, K * K)), np.zeros((K, K * K))
         infer_sentences(
-            weights, logs, *_words(potentials, block), times, gather, counts, out["root"], rows,
-            spans, log_z,
+            weights, logs, *sentences_of(potentials, block), times, gather, counts, out["root"],
+            rows, spans, log_z,
         )  # fmt: skip
         require_trees(log_z, block)
         counts += gather * weights.rule
@@ -98,7 +98,9 @@ class Tree(DrawnTree):
         ends = 2 * block.offsets - np.arange(len(block.offsets))
         nodes, log_z = np.zeros((ends[-1], 4), dtype=np.int64), np.empty(block.n_spans)
         drawn = np.zeros(0) if uniforms is None else np.ascontiguousarray(uniforms)
-        pick_sentences(_logs(potentials), *_words(potentials, block), drawn, nodes, log_z)
+        pick_sentences(
+            log_grammar(potentials), *sentences_of(potentials, block), drawn, nodes, log_z
+        )
         require_trees(log_z, block)
         return Companion(nodes, ends), log_z
 
@@ -126,8 +128,8 @@ class Tree(DrawnTree):
 
     def log_evidence(self, potentials: Potentials, block: Batch) -> Array:
         """(units,) logs of the sums over all trees."""
-        log_z, logs = np.empty(block.n_spans), _logs(potentials)
-        sum_sentences(_weights(logs), logs, *_words(potentials, block), log_z)
+        log_z, logs = np.empty(block.n_spans), log_grammar(potentials)
+        sum_sentences(weights_of(logs), logs, *sentences_of(potentials, block), log_z)
         return log_z
 
     def best(self, potentials: Potentials, block: Batch) -> Array:
@@ -139,20 +141,21 @@ class Tree(DrawnTree):
         return _categories(self.parse(potentials, block, rng.random(block.n_rows))[0], block)
 
 
-def _logs(potentials: Potentials) -> LogGrammar:
+def log_grammar(potentials: Potentials) -> LogGrammar:
     """Log weights; those of splitting are joined with the rules."""
     K = len(potentials["root"])
     rule = potentials["binary_rule"] + potentials["kind"][:, SPLIT, None, None]
     return LogGrammar(np.ascontiguousarray(potentials["root"]), rule.reshape(K, K * K))
 
 
-def _weights(logs: LogGrammar) -> Grammar:
+def weights_of(logs: LogGrammar) -> Grammar:
+    """Linear weights."""
     rule = np.exp(logs.rule)
     is_lossy = bool(((rule == 0.0) & (logs.rule > -np.inf)).any())
-    return Grammar(np.exp(logs.root), rule, np.ascontiguousarray(rule.T), is_lossy)
+    return Grammar(np.exp(logs.root), rule, is_lossy)
 
 
-def _words(potentials: Potentials, block: Batch) -> tuple[Array, Array, Array, Array]:
+def sentences_of(potentials: Potentials, block: Batch) -> tuple[Array, Array, Array, Array]:
     """Log evidence (n, K) with that of emitting, offsets, known brackets and their offsets."""
     assert block.offsets is not None
     evidence = row_evidence(potentials, block) + potentials["kind"][:, EMIT]

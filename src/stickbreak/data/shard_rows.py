@@ -1,0 +1,206 @@
+"""Rows of several files, by reference: sliced without reading, read where a lane is inferred."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import socket
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from stickbreak.errors import ShardError
+
+__all__ = ["ShardFile", "ShardRows", "digest_file", "is_by_reference", "load_rows"]
+
+Array = npt.NDArray[Any]
+
+PLACES, PLACE_BYTES = 16, 4096  # of a file, which its digest is of
+MOST_OPEN = 1024  # files that a process keeps open
+
+
+def digest_file(path: str, size: int) -> str:
+    """A digest of sixteen places of a file, spread evenly from its first bytes to its last."""
+    found = hashlib.blake2b(str(size).encode(), digest_size=16)
+    with open(path, "rb") as file:
+        for at in np.unique(np.linspace(0, max(0, size - PLACE_BYTES), PLACES).astype(np.int64)):
+            file.seek(int(at))
+            found.update(file.read(PLACE_BYTES))
+    return found.hexdigest()
+
+
+@dataclass(frozen=True)
+class ShardFile:
+    """A file of rows, known by its contents: whoever reads it first compares them.
+
+    columns : names of its columns; None if they have none
+    size : bytes of the file
+    digest : of sixteen places, see `digest_file`
+    """
+
+    path: str
+    n_rows: int
+    columns: tuple[str, ...] | None
+    size: int
+    digest: str
+
+    def rows(self) -> Array:
+        """All rows (n, D), mapped; opened once in each process."""
+        key = self.path, self.digest, self.columns
+        with _LOCK:
+            if key in _OPEN:
+                _OPEN.move_to_end(key)
+                return _OPEN[key]
+            _OPEN[key] = rows = self._read()
+            while len(_OPEN) > MOST_OPEN:
+                _OPEN.popitem(last=False)
+            return rows
+
+    def _read(self) -> Array:
+        from .readers import open_table
+
+        reader = socket.gethostname(), os.getpid()
+        try:
+            size = os.stat(self.path).st_size
+            if size != self.size:
+                raise ShardError(
+                    f"shard {self.path} has {size:,} bytes on {reader[0]}; it had {self.size:,} "
+                    "when it was opened",
+                    reader,
+                )
+            if digest_file(self.path, size) != self.digest:
+                raise ShardError(
+                    f"shard {self.path} has other contents on {reader[0]} than when it was opened",
+                    reader,
+                )
+        except OSError as error:
+            raise ShardError(
+                f"shard {self.path} cannot be read by process {reader[1]} on {reader[0]} "
+                f"({error.strerror}): put it where all workers see it under this name",
+                reader,
+            ) from None
+        names = None if self.columns is None else list(self.columns)
+        rows = open_table(self.path, columns=names).rows
+        return rows if rows.flags.c_contiguous else np.ascontiguousarray(rows)
+
+
+_OPEN: OrderedDict[Any, Array] = OrderedDict()
+_LOCK = threading.RLock()
+
+
+@dataclass(frozen=True)
+class ShardRows:
+    """Rows begin:end of some files, one after another. A slice is another ShardRows.
+
+    files : those that hold any of the rows
+    starts (S + 1,) : where each of them starts among all rows of the table
+    n_columns, dtype : the same in all files
+    """
+
+    files: tuple[ShardFile, ...]
+    starts: tuple[int, ...]
+    begin: int
+    end: int
+    n_columns: int
+    dtype: np.dtype[Any]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(n, D)."""
+        return self.end - self.begin, self.n_columns
+
+    @property
+    def ndim(self) -> int:
+        """Two."""
+        return 2
+
+    def __len__(self) -> int:
+        return self.end - self.begin
+
+    @cached_property
+    def cuts(self) -> Array:
+        """Where files end within these rows: lanes do not cross them."""
+        inner = np.array(self.starts[1:-1], dtype=np.int64) - self.begin
+        return inner[(inner > 0) & (inner < len(self))]
+
+    def __getitem__(self, at: Any) -> Any:
+        """A slice as a reference; rows at positions (m,), read here."""
+        if isinstance(at, tuple):
+            return self[at[0]][(slice(None), *at[1:])]
+        if not isinstance(at, slice):
+            return self._take(np.asarray(at))
+        lo, hi, step = at.indices(len(self))
+        if step != 1:
+            return self._take(np.arange(lo, hi, step))
+        begin, end = self.begin + lo, self.begin + max(lo, hi)
+        kept = [
+            i
+            for i in range(len(self.files))
+            if self.starts[i] < max(end, begin + 1) and self.starts[i + 1] > begin
+        ] or [len(self.files) - 1]
+        first, last = kept[0], kept[-1]
+        files, starts = self.files[first : last + 1], self.starts[first : last + 2]
+        return ShardRows(files, starts, begin, end, self.n_columns, self.dtype)
+
+    def load(self) -> Array:
+        """The rows (n, D) in memory; those of a single file are mapped."""
+        parts = [
+            file.rows()[max(self.begin - start, 0) : self.end - start]
+            for file, start in zip(self.files, self.starts, strict=False)
+        ]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        return np.asarray(self.load(), dtype=dtype)
+
+    def _take(self, at: Array) -> Array:
+        """Rows at positions (m,), in this order."""
+        if at.dtype == bool:
+            at = np.flatnonzero(at)
+        if at.ndim == 0:
+            return self.load_one(int(at))
+        where = np.where(at < 0, at + len(self), at) + self.begin
+        owner = np.searchsorted(self.starts, where, side="right") - 1
+        found = np.empty((len(where), self.n_columns), dtype=self.dtype)
+        for i in np.unique(owner):
+            mine = owner == i
+            found[mine] = self.files[i].rows()[where[mine] - self.starts[i]]
+        return found
+
+    def load_one(self, at: int) -> Array:
+        """One row (D,)."""
+        return self._take(np.array([at]))[0]
+
+    def fingerprint(self) -> str:
+        """A digest of the contents, whatever the files are called and wherever they are."""
+        found = hashlib.blake2b(f"{self.shape}{self.dtype}{self.begin}".encode(), digest_size=16)
+        for file in self.files:
+            found.update(f"{file.n_rows} {file.size} {file.digest} {file.columns}".encode())
+        return found.hexdigest()
+
+
+def is_by_reference(rows: Any) -> bool:
+    """Whether rows are read where they are used."""
+    return isinstance(rows, ShardRows)
+
+
+def load_rows(rows: Any) -> Any:
+    """Rows in memory, or mapped."""
+    return rows.load() if isinstance(rows, ShardRows) else rows
+
+
+def same_file_twice(paths: Sequence[str]) -> str | None:
+    """The first of some paths that is a file named before."""
+    seen: set[str] = set()
+    for path in paths:
+        real = os.path.realpath(path)
+        if real in seen:
+            return path
+        seen.add(real)
+    return None

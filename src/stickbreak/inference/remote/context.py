@@ -1,0 +1,110 @@
+"""`with stickbreak.workers(...)`: where the fits of a block run."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor
+from contextlib import ExitStack, contextmanager
+from contextvars import ContextVar
+from numbers import Real
+from typing import Any
+
+from .executors import ExecutorPlace, is_shut_down
+from .pool import Place
+
+__all__ = ["current_place", "workers"]
+
+_PLACE: ContextVar[Place | None] = ContextVar("stickbreak_place", default=None)
+
+
+@contextmanager
+def workers(where: Any, *, lanes: int | None = None, holds_memory: bool = True) -> Iterator[None]:
+    """Run the fits and answers of a block on the workers of a cluster or an executor.
+
+    What a fit finds does not depend on it, down to the last bit, on processors of one kind.
+    Potentials travel to the workers and counts come back; rows stay where they are if the data are
+    shards (`open_shards`), and travel with each visit if they are arrays in memory.
+
+    Whoever reaches a dask scheduler can run code as you: see the page "More than one machine".
+
+    Parameters
+    ----------
+    where : a `dask.distributed.Client`, a `concurrent.futures.Executor`, or a function that makes
+        an executor. Of a function, the executor is made again if its workers die, and shut down at
+        the end.
+    lanes : lanes of a task, a power of two; default: by the number of workers.
+    holds_memory : have worker processes keep the memory that they free for their next task (Linux).
+
+    Examples
+    --------
+    >>> from concurrent.futures import ThreadPoolExecutor
+    >>> import numpy as np, stickbreak as sb
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.concatenate([rng.normal(m, 1, (10_000, 2)) for m in (-5, 5)])
+    >>> with sb.workers(lambda: ThreadPoolExecutor(2)):
+    ...     there = sb.Mixture(2, random_state=0).fit(X)
+    >>> here = sb.Mixture(2, random_state=0).fit(X)
+    >>> there.lower_bound_ == here.lower_bound_
+    True
+    """
+    if lanes is not None and (isinstance(lanes, bool) or lanes < 1 or lanes & (lanes - 1)):
+        raise ValueError(f"lanes must be a power of two, such as 4; got {lanes!r}")
+    with ExitStack() as stack:
+        place = _place_of(where, lanes, holds_memory, stack)
+        token = _PLACE.set(place)
+        try:
+            yield
+        finally:
+            _PLACE.reset(token)
+
+
+def current_place() -> Place | None:
+    """Where fits run now: the workers of the innermost block, or of joblib's; None for here."""
+    place = _PLACE.get()
+    return _place_of_joblib() if place is None else place
+
+
+def _place_of(where: Any, lanes: int | None, holds_memory: bool, stack: ExitStack) -> Place:
+    how: dict[str, Any] = {"lanes": lanes, "holds_memory": holds_memory}
+    if isinstance(where, Real):
+        raise ValueError(
+            f"workers takes a dask Client, an executor, or a function that makes one; for threads "
+            f"of this machine give the model n_jobs={where}"
+        )
+    if isinstance(where, Executor):
+        if is_shut_down(where):
+            raise ValueError("the executor given to workers is shut down: make a new one")
+        return ExecutorPlace(where, **how)
+    if _is_client(where):
+        from .dask_cluster import DaskPlace
+
+        return DaskPlace(where, **how)
+    if isinstance(where, Callable):  # type: ignore[arg-type]
+        place = ExecutorPlace(None, where, **how)
+        stack.callback(place.close)
+        return place
+    raise ValueError(
+        "workers takes a dask.distributed.Client, a concurrent.futures.Executor, or a function "
+        f"that makes an executor; got {type(where).__name__}"
+    )
+
+
+def _is_client(where: Any) -> bool:
+    """Whether it is a dask Client; nobody has one without having imported dask.distributed."""
+    distributed = sys.modules.get("distributed")
+    return distributed is not None and isinstance(where, distributed.Client)
+
+
+def _place_of_joblib() -> Place | None:
+    """The cluster of `joblib.parallel_config("dask")`, if one is active."""
+    joblib = sys.modules.get("joblib")
+    if joblib is None or "distributed" not in sys.modules:
+        return None
+    backend = joblib.parallel.get_active_backend()[0]
+    client = getattr(backend, "client", None)
+    if not _is_client(client):
+        return None
+    from .dask_cluster import DaskPlace
+
+    return DaskPlace(client)

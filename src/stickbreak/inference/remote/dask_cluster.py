@@ -1,0 +1,229 @@
+"""The workers of a dask.distributed cluster as a place for tasks."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, TypeAlias
+from uuid import uuid4
+
+from stickbreak.errors import ShardError, StickbreakWarning, WorkersLostError
+from stickbreak.extras import require_extra
+
+from .tasks import Host, Packed, Task, add_totals, describe_host, run_jobs, run_total
+
+__all__ = ["DaskPlace"]
+
+SMALL = 1 << 16  # bytes that travel with each task; larger values are sent to a worker once
+MOST_SENDS = 4  # times that potentials are sent when the workers that held them are lost
+LOST = ("cancelled", "lost")
+
+# of dask.distributed, which is imported by those who have a client
+Client: TypeAlias = Any
+Future: TypeAlias = Any
+
+
+class DaskPlace:
+    """Workers of a dask cluster. They may come and go: dask runs the tasks of lost ones again."""
+
+    def __init__(
+        self, client: Client, *, lanes: int | None = None, holds_memory: bool = True
+    ) -> None:
+        self._dask = require_extra("distributed", "dask", "a dask cluster")
+        if client.asynchronous:
+            raise ValueError(
+                "the dask client belongs to an event loop (asynchronous=True), which a fit would "
+                "block: give a Client of its own"
+            )
+        if client.status != "running":
+            raise ValueError(
+                f"the dask client is {client.status}: make a new Client to a running cluster"
+            )
+        self.lanes, self._client = lanes, client
+        self._host: Host = describe_host(holds_memory)
+        self._warned = False
+        self._compare()
+
+    @property
+    def n_workers(self) -> int:
+        """Threads of all workers, now."""
+        return max(1, sum(self._safely(self._client.nthreads).values()))
+
+    def run_jobs(self, packed: Packed, tasks: Sequence[Task], limit: int | None) -> list[bytes]:
+        """The results of all jobs, task by task."""
+        return self._insist(partial(self._visit, run_jobs, packed, tasks, limit, adds=False))
+
+    def run_totals(self, packed: Packed, tasks: Sequence[Task], limit: int | None) -> list[bytes]:
+        """Sums of neighboring tasks: of all of them, if counts are large."""
+        adds = len(packed.data) > SMALL
+        return self._insist(partial(self._visit, run_total, packed, tasks, limit, adds=adds))
+
+    def close(self) -> None:
+        """The client is the user's."""
+
+    # ------------------------------------------------------------------------------ start
+
+    def _compare(self) -> None:
+        """Versions and processors of all workers, compared with ours."""
+        try:
+            found = self._client.run(describe_host)
+        except ModuleNotFoundError as error:
+            raise ValueError(
+                f"a worker cannot import {error.name}: install stickbreak on all workers"
+            ) from None
+        except OSError as error:
+            raise WorkersLostError(f"no answer from the dask cluster: {error}") from error
+        if not found:
+            raise ValueError("the dask cluster has no workers; wait for some: wait_for_workers(1)")
+        for address, theirs in found.items():
+            if theirs.versions != self._host.versions:
+                one, two = (", ".join(map(" ".join, h.versions)) for h in (self._host, theirs))
+                raise ValueError(
+                    f"worker {address} has {two}; this process has {one}: install the same "
+                    "versions on all workers"
+                )
+        kinds = {theirs.processor for theirs in found.values()} | {self._host.processor}
+        if len(kinds) > 1:
+            warnings.warn(
+                f"processors of {len(kinds)} kinds ({', '.join(sorted(kinds))}): the last bits of "
+                "a fit may differ from those of another",
+                StickbreakWarning,
+                stacklevel=5,
+            )
+
+    # ------------------------------------------------------------------------------ a visit
+
+    def _insist(self, act: Callable[[], list[bytes] | None]) -> list[bytes]:
+        """A visit, again while what was sent gets lost with the workers that held it."""
+        for _ in range(MOST_SENDS):
+            found = self._safely(act)
+            if found is not None:
+                return found
+            self._require_scheduler()
+        raise WorkersLostError(
+            f"potentials were lost {MOST_SENDS} times with the workers that held them"
+        )
+
+    def _safely(self, act: Callable[[], Any]) -> Any:
+        """What `act` finds; a lost scheduler is a WorkersLostError."""
+        try:
+            return act()
+        except (OSError, self._dask.CancelledError) as error:
+            what = str(error) or type(error).__name__
+            raise WorkersLostError(f"lost the dask cluster: {what}") from error
+
+    def _require_scheduler(self) -> None:
+        if self._client.status != "running":
+            raise WorkersLostError(
+                f"lost the scheduler of the dask cluster at {self._client.scheduler.address}"
+            )
+
+    def _visit(
+        self,
+        act: Callable[..., bytes],
+        packed: Packed,
+        tasks: Sequence[Task],
+        limit: int | None,
+        *,
+        adds: bool,
+    ) -> list[bytes] | None:
+        """All tasks of a visit; None if what was sent to workers got lost.
+
+        Nothing is left on the cluster, however it ends.
+        """
+        sent: list[Future] = []
+        try:
+            call = self._send(packed, len(packed.data), sent)
+            name = f"{packed.name}-{uuid4().hex[:12]}"
+            window, results = limit or len(tasks), []
+            for lo in range(0, len(tasks), window):
+                ask = partial(self._submit, act, call, sent=sent)
+                found = self._finish(ask, tasks[lo : lo + window], f"{name}-{lo}")
+                if found is None:
+                    return None
+                results += found
+            if adds:
+                results = self._add(results, name, sent)
+            return list(self._client.gather(results))
+        finally:
+            if self._client.status == "running":
+                self._client.cancel(sent, force=True)
+
+    def _send(self, value: Any, size: int, sent: list[Future]) -> Any:
+        """A value as it is, if it is small; else once to a worker."""
+        if size <= SMALL:
+            return value
+        future = self._client.scatter(value, hash=False)
+        sent.append(future)
+        return future
+
+    def _submit(
+        self,
+        act: Callable[..., bytes],
+        call: Any,
+        task: Task,
+        key: str,
+        among: list[str] | None = None,
+        *,
+        sent: list[Future],
+    ) -> Future:
+        jobs = self._send(task.jobs, len(task.jobs), sent)
+        future = self._client.submit(
+            act, call, jobs, self._host, key=key, pure=False, workers=among
+        )
+        sent.append(future)
+        return future
+
+    def _finish(
+        self, ask: Callable[..., Future], tasks: Sequence[Task], name: str
+    ) -> list[Future] | None:
+        """Some tasks, when all are done; None if values that were sent got lost.
+
+        What one worker cannot read is tried on the others.
+        """
+        found = [ask(task, f"{name}-{i}") for i, task in enumerate(tasks)]
+        refused: list[set[tuple[str, int]]] = [set() for _ in tasks]
+        while True:
+            self._dask.wait(found)
+            if any(future.status in LOST for future in found):
+                return None
+            failed = [i for i, future in enumerate(found) if future.status == "error"]
+            for i in failed:
+                among = self._others(found[i], tasks[i], refused[i])
+                found[i] = ask(tasks[i], f"{name}-{i}-{len(refused[i])}", among)
+            if not failed:
+                return found
+
+    def _others(self, future: Future, task: Task, refused: set[tuple[str, int]]) -> list[str]:
+        """Workers that may read what some could not; raises whatever else a task raised."""
+        error = future.exception()
+        if isinstance(error, self._dask.scheduler.KilledWorker):
+            raise WorkersLostError(
+                f"several workers ended, one after another, at the task of {task.name}: does it "
+                "fit their memory?"
+            ) from error
+        if not isinstance(error, ShardError) or error.reader is None:
+            raise error
+        refused.add(error.reader)
+        hosts = self._client.run(describe_host)
+        among = [a for a, host in hosts.items() if (host.name, host.process) not in refused]
+        if not among:
+            raise error
+        if not self._warned:
+            self._warned = True
+            message = f"{error}; other workers are asked"
+            warnings.warn(message, StickbreakWarning, stacklevel=2)
+        return among
+
+    def _add(self, found: list[Future], name: str, sent: list[Future]) -> list[Future]:
+        """One sum of all tasks, in the tree of `gather`, made on the workers."""
+        level = 0
+        while len(found) > 1:
+            pairs, level = [], level + 1
+            for i in range(0, len(found) - 1, 2):
+                key = f"add-{name}-{level}-{i}"
+                pairs.append(self._client.submit(add_totals, *found[i : i + 2], key=key))
+            sent.extend(pairs)
+            found = [*pairs, *found[2 * len(pairs) :]]
+        return found

@@ -1,0 +1,98 @@
+"""A pool whose jobs run on the workers of a place, several successive lanes in one task."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Protocol
+
+from stickbreak.data import Batch
+from stickbreak.stats import SERIAL, BasePool, Fields, Summary, gather
+
+from .tasks import Packed, Task, dumps
+
+__all__ = ["Place", "RemotePool"]
+
+TASKS_EACH = 2  # tasks for each worker in a visit, so that a slow one does not hold up the others
+
+
+class Place(Protocol):
+    """Where tasks run."""
+
+    @property
+    def lanes(self) -> int | None:
+        """Lanes of a task, a power of two; None to choose by the number of workers."""
+
+    @property
+    def n_workers(self) -> int:
+        """Tasks that can run at a time, now."""
+
+    def run_jobs(self, packed: Packed, tasks: Sequence[Task], limit: int | None) -> list[bytes]:
+        """The results of all jobs, task by task; at most `limit` tasks are under way."""
+
+    def run_totals(self, packed: Packed, tasks: Sequence[Task], limit: int | None) -> list[bytes]:
+        """Sums of neighboring tasks: of each, or of aligned groups of them."""
+
+
+class RemotePool(BasePool):
+    """Jobs in tasks of 2^g lanes, aligned, so that `gather`'s tree goes through tasks."""
+
+    def __init__(self, place: Place, limit: int | None = None) -> None:
+        self._place, self._limit = place, limit
+
+    @property
+    def here(self) -> BasePool:
+        """The driver, without threads: its workers have the rest of the machine."""
+        return SERIAL
+
+    def map(self, call: Callable[[Any], Any], jobs: Iterable[Any]) -> Iterable[Any]:
+        """call(job) of every job, in the order of the jobs."""
+        every = list(jobs)
+        if not _is_worth(every):
+            return self.here.map(call, every)
+        found = self._place.run_jobs(Packed.of(call), list(self._tasks(every)), self._limit)
+        return [result for part in found for result in pickle.loads(part)]
+
+    def total(
+        self, call: Callable[[Any], tuple[Summary, Fields | None]], jobs: Iterable[Any]
+    ) -> tuple[Summary, list[Fields]]:
+        """The sum of the Summaries of all jobs, added up in part where they were made."""
+        every = list(jobs)
+        if not _is_worth(every):
+            return self.here.total(call, every)
+        found = self._place.run_totals(Packed.of(call), list(self._tasks(every)), self._limit)
+        totals, kept = zip(*map(pickle.loads, found), strict=True)
+        return gather(totals), [own for part in kept for own in part]
+
+    def _tasks(self, jobs: list[Any]) -> Iterator[Task]:
+        size = self._place.lanes or _group_size(len(jobs), self._place.n_workers)
+        for lo in range(0, len(jobs), size):
+            some = jobs[lo : lo + size]
+            yield Task(dumps(some), _name(some))
+
+
+def _group_size(n_jobs: int, n_workers: int) -> int:
+    """Lanes of a task: the largest power of two that leaves every worker some tasks."""
+    most = max(1, n_jobs // (TASKS_EACH * max(1, n_workers)))
+    return 1 << (most.bit_length() - 1)
+
+
+def _batch_of(job: Any) -> Batch | None:
+    """What a job reads: it is a lane, or begins with one."""
+    first = job[0] if isinstance(job, tuple) and job else job
+    return first if isinstance(first, Batch) else None
+
+
+def _is_worth(jobs: list[Any]) -> bool:
+    """Whether jobs are worth sending: a single one of rows that are here is not."""
+    return len(jobs) > 1 or any(b is not None and b.is_by_reference for b in map(_batch_of, jobs))
+
+
+def _name(jobs: list[Any]) -> str:
+    """What messages call some jobs."""
+    batches = [batch for batch in map(_batch_of, jobs) if batch is not None]
+    if not batches:
+        return f"{len(jobs)} jobs"
+    files = [file.path for b in batches if b.is_by_reference for file in b.rows.files]
+    where = f"batch {batches[0].id}" if not files else ", ".join(dict.fromkeys(files))
+    return f"{sum(batch.n_rows for batch in batches):,} rows of {where}"

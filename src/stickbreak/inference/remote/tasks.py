@@ -1,0 +1,169 @@
+"""What runs on a worker: the jobs of some lanes in a row, and sums of what such tasks found.
+
+Tasks and results travel as bytes that we pickle, so that arrays arrive as they left, whatever
+carries them, and so that what a visit sends is known.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import pickle
+import platform
+import signal
+import socket
+import sys
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, NamedTuple
+from uuid import uuid4
+
+import numpy as np
+
+from stickbreak._version import __version__
+from stickbreak.stats import call_loaded, gather, split_off
+
+from ..blas import BLAS
+
+__all__ = ["Host", "Packed", "Task", "add_totals", "describe_host", "run_jobs", "run_total"]
+
+KEPT_CALLS = 4  # unpacked potentials that a worker holds: tasks of one visit share them
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
+TRIM, MMAP = 1 << 30, 1 << 25  # bytes; the largest that glibc allows for maps
+
+
+class Host(NamedTuple):
+    """The process that sends tasks: workers must have these versions.
+
+    holds_memory : whether workers keep freed memory instead of giving it back to the system
+    """
+
+    name: str
+    process: int
+    versions: tuple[tuple[str, str], ...]
+    processor: str
+    holds_memory: bool = True
+
+    @property
+    def is_here(self) -> bool:
+        """Whether this is that process."""
+        return (self.name, self.process) == (socket.gethostname(), os.getpid())
+
+
+@cache
+def _processor() -> str:
+    """Kind of the processor: bits repeat on one kind."""
+    try:
+        with open("/proc/cpuinfo", encoding="utf8", errors="replace") as file:
+            names = [line.split(":", 1)[1] for line in file if line.startswith("model name")]
+    except OSError:
+        names = []
+    return f"{platform.machine()} {names[0].strip() if names else platform.processor()}".strip()
+
+
+def describe_host(holds_memory: bool = True) -> Host:
+    """The process that asks."""
+    python = ".".join(map(str, sys.version_info[:2]))
+    versions = (("stickbreak", __version__), ("numpy", np.__version__), ("Python", python))
+    return Host(socket.gethostname(), os.getpid(), versions, _processor(), holds_memory)
+
+
+class Packed(NamedTuple):
+    """A call without its jobs (its model and potentials), pickled once for all tasks of a visit.
+
+    name : what dashboards call its tasks: "infer", "held", "decode"
+    """
+
+    key: str
+    name: str
+    data: bytes
+
+    @classmethod
+    def of(cls, call: Callable[[Any], Any]) -> Packed:
+        """Pack a call. Classes and functions of a script are packed by value."""
+        name = getattr(getattr(call, "func", call), "__name__", "task")
+        return cls(uuid4().hex, name.strip("_").removesuffix("_lane"), dumps(call))
+
+
+@dataclass(frozen=True)
+class Task:
+    """Some successive jobs. name : for messages: the rows that they read"""
+
+    jobs: bytes
+    name: str
+
+
+def dumps(value: Any) -> bytes:
+    """Pickled; what a script defines by value, where cloudpickle is installed (dask needs it)."""
+    try:
+        import cloudpickle
+    except ModuleNotFoundError:
+        return pickle.dumps(value, 5)
+    return bytes(cloudpickle.dumps(value, protocol=5))
+
+
+def run_jobs(packed: Packed, jobs: bytes, host: Host) -> bytes:
+    """Results of some jobs, in order."""
+    call = _prepare(packed, host)
+    with BLAS:
+        return pickle.dumps([call_loaded(call, job) for job in pickle.loads(jobs)], 5)
+
+
+def run_total(packed: Packed, jobs: bytes, host: Host) -> bytes:
+    """The sum of the Summaries of some jobs, and what their units keep."""
+    call = _prepare(packed, host)
+    kept: list[Any] = []
+    with BLAS:
+        total = gather(split_off((call_loaded(call, job) for job in pickle.loads(jobs)), kept))
+    return pickle.dumps((total, kept), 5)
+
+
+def add_totals(left: bytes, right: bytes) -> bytes:
+    """The sum of two neighboring results of `run_total`."""
+    (one, kept), (other, more) = pickle.loads(left), pickle.loads(right)
+    return pickle.dumps((gather([one, other]), [*kept, *more]), 5)
+
+
+# ---------------------------------------------------------------------------------- the process
+
+_CALLS: OrderedDict[str, Callable[[Any], Any]] = OrderedDict()
+_LOCK = threading.Lock()
+
+
+def _prepare(packed: Packed, host: Host) -> Callable[[Any], Any]:
+    """The call, unpacked once in each process, when the process is fit for it."""
+    mine = describe_host()
+    if mine.versions != host.versions:
+        ours, theirs = (", ".join(map(" ".join, each.versions)) for each in (host, mine))
+        raise ValueError(
+            f"worker process {mine.process} on {mine.name} has {theirs}; the fit has {ours}: "
+            "install the same versions on all workers"
+        )
+    with _LOCK:
+        if not host.is_here:
+            _settle_in(host.holds_memory)
+        if packed.key not in _CALLS:
+            _CALLS[packed.key] = pickle.loads(packed.data)
+            while len(_CALLS) > KEPT_CALLS:
+                _CALLS.popitem(last=False)
+        return _CALLS[packed.key]
+
+
+@cache
+def _settle_in(holds_memory: bool) -> None:
+    """Once in each worker process: memory, and whose business Ctrl-C is.
+
+    A terminal sends Ctrl-C to workers on the same machine, too: the fit ends in order, and its
+    executor goes on. dask's nanny has glibc give every block back to the kernel, which must then
+    find new pages for the next one.
+    """
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if holds_memory and sys.platform == "linux":
+        mallopt = getattr(ctypes.CDLL(None), "mallopt", None)  # musl has none
+        if mallopt is not None:
+            mallopt(M_TRIM_THRESHOLD, TRIM)
+            mallopt(M_MMAP_THRESHOLD, MMAP)

@@ -1,0 +1,207 @@
+"""Workers that die, schedulers that are lost, shards that one worker does not see."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from places import cluster, processes
+
+import stickbreak as sb
+from stickbreak.data import batches
+from stickbreak.errors import ShardError, WorkersLostError
+from stickbreak.inference.remote import pool, tasks
+
+RNG = np.random.default_rng(0)
+X = np.repeat([[-4.0, 0.0], [4.0, 1.0]], 300, axis=0) + RNG.standard_normal((600, 2))
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::stickbreak.ConvergenceWarning"),
+    pytest.mark.skipif(sys.platform == "win32", reason="kills processes by signals"),
+]
+
+
+class Trouble:
+    """A call that ends its worker, or cannot read there, while a file says so.
+
+    Whoever removes the file is the one in trouble, so that one file is for one task.
+    """
+
+    def __init__(self, call: Any, folder: str, how: str) -> None:
+        self.call, self.folder, self.how, self.func = call, folder, how, call.func
+
+    def __call__(self, job: Any) -> Any:
+        for name in sorted(os.listdir(self.folder)):
+            path = os.path.join(self.folder, name)
+            if self.how == "blind":
+                self.refuse(path)
+            elif self.how == "always":
+                os.kill(os.getpid(), signal.SIGKILL)
+            else:
+                self.die(path)
+        return self.call(job)
+
+    def die(self, path: str) -> None:
+        try:
+            os.unlink(path)
+        except OSError:
+            return
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    def refuse(self, path: str) -> None:
+        path, _, owner = path.partition(".owner")
+        mine = f"{path}.owner{os.getpid()}"
+        if not owner:
+            with contextlib.suppress(OSError):
+                os.rename(path, mine)
+        if os.path.exists(mine):
+            raise ShardError("shard rows7.npy cannot be read", tasks.describe_host()[:2])
+
+
+@pytest.fixture
+def trouble(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
+    """Makes the tasks of later fits troublesome: trouble(how, n)."""
+    cloudpickle = pytest.importorskip("cloudpickle", reason="needs the extra dask")
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    monkeypatch.setattr(batches, "LANE_ROWS", 60)
+    folder = tmp_path / "trouble"
+    folder.mkdir()
+
+    def make(how: str = "once", n: int = 1) -> None:
+        of = tasks.Packed.of
+        wrapped = lambda call: of(Trouble(call, str(folder), how))
+        monkeypatch.setattr(pool.Packed, "of", wrapped)
+        for i in range(n):
+            (folder / f"flag{i}").touch()
+
+    yield make
+    cloudpickle.unregister_pickle_by_value(sys.modules[__name__])
+
+
+def fit(**more: Any) -> Any:
+    return sb.Mixture(2, random_state=0, inference=engine(**more)).fit(X)
+
+
+def engine(**more: Any) -> Any:
+    return sb.MemoizedVB(n_batches=2, max_iter=4, tol=0, **more)
+
+
+@functools.cache
+def bound_here() -> float:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(batches, "LANE_ROWS", 60)
+        return float(fit().lower_bound_)
+
+
+def test_an_executor_that_breaks_is_made_again(trouble: Any) -> None:
+    trouble()
+    with sb.workers(processes), pytest.warns(sb.StickbreakWarning, match="a worker process ended"):
+        assert fit().lower_bound_ == bound_here()
+
+
+def test_an_executor_that_breaks_and_cannot_be_made_again_is_an_error(trouble: Any) -> None:
+    trouble()
+    lost = pytest.raises(WorkersLostError, match="give workers a function")
+    with processes(1) as executor, sb.workers(executor), lost:
+        fit()
+
+
+@pytest.mark.slow
+def test_a_task_that_ends_three_workers_is_named(trouble: Any) -> None:
+    trouble("always")
+    made: list[ProcessPoolExecutor] = []
+
+    def make() -> ProcessPoolExecutor:
+        made.append(processes(1))
+        return made[-1]
+
+    lost = pytest.raises(WorkersLostError, match=r"3 workers ended.* rows of batch 0")
+    told = pytest.warns(sb.StickbreakWarning, match="a worker process ended")
+    with sb.workers(make), told, lost:
+        fit()
+    assert len(made) == 3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n", [1, 2])
+def test_dask_runs_the_tasks_of_dead_workers_again(trouble: Any, n: int) -> None:
+    trouble(n=n)
+    with cluster(2, apart=True, silence_logs=50) as client:
+        with sb.workers(client):
+            assert fit().lower_bound_ == bound_here()
+        assert not client.futures
+
+
+@pytest.mark.slow
+def test_a_shard_that_one_worker_cannot_read_goes_to_another(trouble: Any) -> None:
+    trouble("blind")
+    told = pytest.warns(sb.StickbreakWarning, match=r"rows7.* other workers are asked")
+    with cluster(2, apart=True, silence_logs=50) as client, sb.workers(client), told:
+        assert fit().lower_bound_ == bound_here()
+
+
+@pytest.mark.slow
+def test_a_shard_that_no_worker_can_read_is_an_error(trouble: Any) -> None:
+    trouble("blind", 2)
+    told = pytest.warns(sb.StickbreakWarning, match="other workers are asked")
+    refused = pytest.raises(ShardError, match=r"rows7\.npy")
+    with cluster(2, apart=True, silence_logs=50) as client, sb.workers(client), told, refused:
+        fit()
+
+
+@contextlib.contextmanager
+def separate_cluster(folder: Path) -> Iterator[Any]:
+    """A client of a scheduler that is a process of its own, with one worker."""
+    distributed = pytest.importorskip("distributed", reason="needs the extra dask")
+    file = str(folder / "scheduler.json")
+    common = ["--scheduler-file", file, "--no-dashboard", "--host", "127.0.0.1"]
+    started = []
+    try:
+        for name, options in (("scheduler", ["--port", "0"]), ("worker", ["--no-nanny"])):
+            command = [sys.executable, "-m", f"distributed.cli.dask_{name}", *common, *options]
+            quiet = subprocess.DEVNULL
+            started.append(subprocess.Popen(command, stdout=quiet, stderr=quiet))
+        with distributed.Client(scheduler_file=file, timeout=60) as client:
+            client.wait_for_workers(1)
+            yield client
+    finally:
+        for process in started:
+            process.kill()
+            process.wait()
+
+
+@pytest.mark.slow
+def test_a_fit_whose_scheduler_is_lost_resumes_elsewhere(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setattr(batches, "LANE_ROWS", 60)
+    bound = bound_here()
+    saved = {"checkpoint": tmp_path / "fit.ckpt", "checkpoint_every": 0.0}
+
+    class KillScheduler(sb.Callback):
+        killed = 0.0
+
+        def on_lap(self, record: Any) -> None:
+            if record.lap == 2:
+                os.kill(client.run_on_scheduler(os.getpid), signal.SIGKILL)
+                self.killed = time.monotonic()
+
+    with separate_cluster(tmp_path) as client:
+        killer = KillScheduler()
+        model = sb.Mixture(2, random_state=0, inference=engine(callbacks=[killer], **saved))
+        with sb.workers(client), pytest.raises(WorkersLostError, match="lost"):
+            model.fit(X)
+        assert time.monotonic() - killer.killed < 30  # it does not wait for the scheduler's return
+        assert len(model.trace_.laps) >= 2  # usable, as after Ctrl-C
+        assert model.predict(X).shape == (600,)
+    resumed = sb.Mixture(2, random_state=0, inference=engine(**saved)).resume(X)
+    assert resumed.lower_bound_ == bound

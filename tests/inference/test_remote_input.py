@@ -1,0 +1,197 @@
+"""What `stickbreak.workers` refuses, and what Ctrl-C leaves behind."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import pytest
+from places import cluster, processes
+
+import stickbreak as sb
+from stickbreak.data import batches
+from stickbreak.errors import NumericalError
+from stickbreak.inference.remote import executors, pool, tasks
+from stickbreak.models import lanes
+
+RNG = np.random.default_rng(0)
+X = np.repeat([[-4.0, 0.0], [4.0, 1.0]], 300, axis=0) + RNG.standard_normal((600, 2))
+
+pytestmark = pytest.mark.filterwarnings("ignore::stickbreak.ConvergenceWarning")
+
+
+@pytest.fixture(autouse=True)
+def small_lanes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batches, "LANE_ROWS", 60)
+
+
+def fit() -> Any:
+    engine = sb.MemoizedVB(n_batches=2, max_iter=3, tol=0)
+    return sb.Mixture(2, random_state=0, inference=engine).fit(X)
+
+
+def enter(where: Any, **options: Any) -> None:
+    with sb.workers(where, **options):
+        pass
+
+
+def test_what_is_no_place_is_refused() -> None:
+    for bad, message in (
+        (4, "n_jobs=4"),
+        ("tcp://host:8786", "got str"),
+        (None, "got NoneType"),
+        (lambda: 3, "made int"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            enter(bad)
+    for size in (0, 3, True):
+        with pytest.raises(ValueError, match="power of two"):
+            enter(ThreadPoolExecutor(1), lanes=size)
+
+
+def test_an_executor_that_is_shut_down_is_refused() -> None:
+    with ThreadPoolExecutor(1) as executor:
+        pass
+    with pytest.raises(ValueError, match="shut down"):
+        enter(executor)
+
+
+def test_an_executor_that_is_shut_down_later_is_refused_too() -> None:
+    executor = ThreadPoolExecutor(1)
+    with sb.workers(executor):
+        executor.shutdown()
+        with pytest.raises(ValueError, match="takes no tasks"):
+            fit()
+
+
+def test_an_executor_of_the_user_is_left_open_and_one_made_here_is_not() -> None:
+    made = []
+    with ThreadPoolExecutor(1) as executor:
+        enter(executor)
+        assert executor.submit(int).result() == 0
+    enter(lambda: made.append(ThreadPoolExecutor(1)) or made[0])
+    assert executors.is_shut_down(made[0])
+
+
+def test_clients_that_cannot_work_are_refused() -> None:
+    distributed = pytest.importorskip("distributed", reason="needs the extra dask")
+    with cluster(1) as client:
+        pass
+    with pytest.raises(ValueError, match="the dask client is closed"):
+        enter(client)
+    with cluster(0) as client, pytest.raises(ValueError, match="no workers"):
+        enter(client)
+
+    async def within_a_loop() -> None:
+        how = {"n_workers": 1, "processes": False, "dashboard_address": None}
+        async with (
+            distributed.LocalCluster(asynchronous=True, **how) as made,
+            distributed.Client(made, asynchronous=True) as client,
+        ):
+            enter(client)
+
+    with pytest.raises(ValueError, match="event loop"):
+        asyncio.run(within_a_loop())
+
+
+def test_a_worker_with_another_version_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    host = tasks.describe_host()
+    other = host._replace(versions=(("stickbreak", "0.0"), *host.versions[1:]))
+    monkeypatch.setattr(executors, "describe_host", lambda holds_memory: other)
+    message = r"worker process \d+ on .* has stickbreak .*; the fit has stickbreak 0\.0"
+    with sb.workers(lambda: ThreadPoolExecutor(1)), pytest.raises(ValueError, match=message):
+        fit()
+
+
+def test_errors_of_tasks_are_those_of_the_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(log_z: float, potentials: Any) -> None:
+        raise NumericalError(f"{threading.current_thread() is threading.main_thread()}")
+
+    monkeypatch.setattr(lanes, "require_finite", refuse)
+    with pytest.raises(NumericalError, match="True"):
+        fit()
+    there = pytest.raises(NumericalError, match="False")
+    with sb.workers(lambda: ThreadPoolExecutor(2)), there:
+        fit()
+
+
+def test_blocks_nest_and_end() -> None:
+    found = fit().lower_bound_
+    with sb.workers(lambda: ThreadPoolExecutor(1)):
+        with sb.workers(lambda: ThreadPoolExecutor(2)):
+            assert fit().lower_bound_ == found
+        assert fit().lower_bound_ == found
+    from stickbreak.inference.remote import current_place
+
+    assert current_place() is None
+
+
+def test_a_number_of_jobs_limits_what_is_under_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, most, lock = [0], [0], threading.Lock()
+    run = tasks.run_total
+
+    def watched(*given: Any) -> bytes:
+        with lock:
+            now[0] += 1
+            most[0] = max(most[0], now[0])
+        found = run(*given)
+        with lock:
+            now[0] -= 1
+        return found
+
+    monkeypatch.setattr(executors, "run_total", watched)
+    engine = sb.MemoizedVB(n_batches=2, max_iter=3, tol=0)
+    with sb.workers(lambda: ThreadPoolExecutor(4), lanes=1):
+        sb.Mixture(2, random_state=0, inference=engine, n_jobs=2).fit(X)
+    assert most[0] == 2
+
+
+class Slow:
+    """A call that lasts."""
+
+    def __init__(self, call: Any) -> None:
+        self.call, self.func = call, call.func
+
+    def __call__(self, job: Any) -> Any:
+        time.sleep(0.2)
+        return self.call(job)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="sends SIGINT")
+@pytest.mark.parametrize("kind", ["processes", "dask"])
+def test_interrupts_leave_nothing_behind(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    cloudpickle = pytest.importorskip("cloudpickle", reason="needs the extra dask")
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    of = tasks.Packed.of
+
+    class Interrupt(sb.Callback):
+        def on_lap(self, record: Any) -> None:
+            if record.lap == 1:
+                monkeypatch.setattr(pool.Packed, "of", lambda call: of(Slow(call)))
+                threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
+
+    engine = sb.MemoizedVB(n_batches=2, max_iter=50, tol=0, callbacks=[Interrupt()])
+    model = sb.Mixture(2, random_state=0, inference=engine)
+    with processes(1) if kind == "processes" else cluster(1) as place:
+        with sb.workers(place, lanes=1), pytest.raises(KeyboardInterrupt):
+            model.fit(X)
+        monkeypatch.setattr(pool.Packed, "of", of)
+        assert 1 <= len(model.trace_.laps) < 50
+        if kind == "dask":
+            assert not client_holds(place)
+        else:
+            assert not place._pending_work_items
+        with sb.workers(place):
+            assert model.predict(X).shape == (600,)
+    cloudpickle.unregister_pickle_by_value(sys.modules[__name__])
+
+
+def client_holds(client: Any) -> bool:
+    return bool(client.futures) or any(client.has_what().values())

@@ -1,0 +1,80 @@
+"""What tests of pages ask a browser: contrast, places of text, targets, focus."""
+
+from __future__ import annotations
+
+# Color of each text and of the ground below it, from the styles; halos are of the ground.
+CONTRAST = """() => {
+  const parse = text => {
+    const found = text.match(/[\\d.]+/g).map(Number);
+    return found.length === 3 ? [...found, 1] : found;
+  };
+  const over = (top, below) => [0, 1, 2].map(i => top[i] * top[3] + below[i] * (1 - top[3]));
+  const light = color => {
+    const part = color.slice(0, 3).map(v => v / 255)
+      .map(v => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
+    return 0.2126 * part[0] + 0.7152 * part[1] + 0.0722 * part[2];
+  };
+  const ground = element => {
+    const layers = [];
+    for (let e = element; e; e = e.parentElement) {
+      layers.push(parse(getComputedStyle(e).backgroundColor));
+    }
+    let color = matchMedia('(prefers-color-scheme: dark)').matches ? [21, 23, 27] : [255, 255, 255];
+    layers.reverse().forEach(layer => { color = over(layer, color); });
+    return color;
+  };
+  const bad = [];
+  let n = 0;
+  for (const element of document.querySelectorAll('body *')) {
+    const own = [...element.childNodes].some(c => c.nodeType === 3 && c.textContent.trim());
+    const box = element.getBoundingClientRect();
+    if (!own || !box.width || element.closest('title, script, option, .hush, .skip')) continue;
+    const style = getComputedStyle(element), isText = element.namespaceURI.endsWith('svg');
+    // what is not selected is faint on purpose
+    if (style.visibility === 'hidden' || element.closest('.selecting svg [data-k]:not(.on)')) {
+      continue;
+    }
+    let below = ground(element);
+    const isHaloed = isText && style.strokeWidth !== '0px' && style.stroke !== 'none';
+    if (isHaloed) below = over(parse(style.stroke), below);
+    const ink = over(parse(isText ? style.fill : style.color), below);
+    const [a, b] = [light(ink), light(below)].sort((x, y) => y - x);
+    const ratio = (a + 0.05) / (b + 0.05);
+    n += 1;
+    if (ratio < 4.5) bad.push([element.outerHTML.slice(0, 90), ratio.toFixed(2)]);
+  }
+  return [n, bad];
+}"""
+
+# Texts of figures that are small, outside of their figure, or on marks without a halo.
+TEXTS = """() => {
+  const bad = [];
+  for (const svg of document.querySelectorAll('svg')) {
+    const frame = svg.getBoundingClientRect();
+    if (!frame.width) continue;
+    for (const text of svg.querySelectorAll('text')) {
+      if (!text.textContent.trim()) continue;
+      const box = text.getBoundingClientRect();
+      if (parseFloat(getComputedStyle(text).fontSize) < 9) bad.push(['small', text.textContent]);
+      const out = Math.max(frame.left - box.left, box.right - frame.right,
+                           frame.top - box.top, box.bottom - frame.bottom);
+      if (out > 1.5) bad.push(['outside by ' + out.toFixed(1), text.textContent, svg.ariaLabel]);
+    }
+  }
+  return bad;
+}"""
+
+TARGETS = """() => [...document.querySelectorAll('a, button, summary, select, input')]
+  .filter(e => e.getClientRects().length && !e.closest('.skip'))
+  .map(e => [e.outerHTML.slice(0, 90), e.getBoundingClientRect()])
+  .filter(([, box]) => Math.min(box.width, box.height) < 23.99)
+  .map(([text, box]) => [text, box.width, box.height])"""
+
+# The focused element, and whether its focus can be seen.
+FOCUSED = """() => {
+  const e = document.activeElement, style = getComputedStyle(e);
+  const box = e.getBoundingClientRect();
+  return [e === document.body ? '' : e.tagName + '|' + e.textContent.slice(0, 40),
+          style.outlineStyle !== 'none' && parseFloat(style.outlineWidth) >= 2,
+          box.top + scrollY, e.closest('nav') !== null];
+}"""
