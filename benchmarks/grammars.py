@@ -177,11 +177,11 @@ def print_threads(rounds: int) -> None:
 def print_torch(rounds: int) -> None:
     """Partition and marginals of torch-struct, and the same by ours."""
     import torch
-    from torch_struct import CKY
+    from torch_struct import SentCFG
 
     torch.set_num_threads(1)
     print("torch-struct, partition and marginals: K, n, sentences: ours, theirs, ratio")
-    for K, n, count in ((20, 10, 100), (20, 25, 20), (60, 10, 20)):
+    for K, n, count in SIZES[:2]:
         root, rule = rules(K)
         # a category emits or splits, as ours: no pre-terminals of their own
         terms = torch.log(torch.rand(count, n, K))
@@ -191,7 +191,7 @@ def print_torch(rounds: int) -> None:
         roots = torch.tensor(np.log(root), dtype=torch.float32).expand(count, K)
 
         def theirs(terms: Any = terms, table: Any = table, roots: Any = roots) -> Any:
-            found = CKY((terms, table, roots))
+            found = SentCFG((terms, table, roots))
             return found.partition, found.marginals
 
         job = ours(K, n, count)
@@ -241,7 +241,7 @@ def main() -> None:
     print_growth(rounds)
     print_threads(rounds)
     if find_spec("torch_struct"):
-        print_torch(rounds)
+        print_torch(min(rounds, 2))
     if find_spec("nltk"):
         print_nltk()
 

@@ -125,6 +125,6 @@ def run() -> Experiment:
         rows,
         "Collapsed weights know how probable it is that a segment is used at all, so that "
         "improbable uses of a long string do not add up: sweeps find in a few laps what a sampler "
-        "needs hundreds for, from random weights too. Those end with a lower bound and more types "
-        "of words. EM, without a prior to speak of, takes whole utterances for words.",
+        "needs hundreds for, from random weights too. Those end with a lower bound and a worse "
+        "lexicon. EM puts long strings together.",
     )

@@ -63,6 +63,20 @@ def test_fit_predict_and_score_are_those_of_python(name, data, command, monkeypa
     )
 
 
+def test_groups_are_whole_in_every_part(data, command, monkeypatch):  # noqa: F811
+    done = command("fit", "hdp-mixture", data, *FIT, "--out", "m.stickbreak", "--json")
+    assert done.code == 0, done.err
+    moves = (sb.Birth(), sb.Merge(), sb.Delete())
+    model = sb.HDPMixture(3, random_state=0, inference=sb.MemoizedVB(moves=moves))
+    model.fit(CASE.sequences)
+    assert json.loads(done.out)["lower_bound"] == pytest.approx(model.lower_bound_, rel=1e-12)
+    monkeypatch.setattr("stickbreak.cli.using.PART_ROWS", 50)
+    labels = command("predict", "m.stickbreak", data, "--sequence-id", "who").out.split()
+    np.testing.assert_array_equal(np.array(labels[1:], dtype=int), np.concatenate(model.labels_))
+    score = float(command("score", "m.stickbreak", data, "--sequence-id", "who").out)
+    assert score == pytest.approx(model.score(CASE.sequences), rel=1e-10)
+
+
 @pytest.mark.parametrize("kind", ["csv", "tsv", "parquet"])
 def test_sequences_are_named_by_words(kind, data, command, tmp_path):  # noqa: F811
     names = np.array(["ann", "bob", "cy, jr.", 'd "dd"', "ärger"])[CASE.ids]

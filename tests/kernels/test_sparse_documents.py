@@ -17,11 +17,12 @@ def infer(corpus, limit, counts=None, max_steps=500, n_trials=0, times=None, tol
     table[:, :K], pseudo[:K] = np.exp(corpus.log_table - top[:, None]), corpus.pseudo
     own = np.zeros((S, K)) if counts is None else np.array(counts, dtype=float)
     likely = np.empty((len(table), min(4, K)), dtype=np.int64)
-    find_likely(table, K, likely)
+    peaks = np.empty(likely.shape)
+    find_likely(table, K, likely, peaks)
     values, index = np.zeros((n, limit)), np.zeros((n, limit), dtype=np.int64)
     log_share, found = np.zeros(W + 1), np.empty((S, 4))
     infer_sparse_documents(
-        table, corpus.index, likely, corpus.repeats, corpus.offsets,
+        table, corpus.index, likely, peaks, corpus.repeats, corpus.offsets,
         np.ones(S) if times is None else times, pseudo, corpus.rest, K, max_steps, tol, n_trials,
         own, values, index, log_share, found,
     )  # fmt: skip
@@ -99,6 +100,7 @@ def test_a_lost_document_keeps_its_counts_and_says_so():
 
 def test_likely_components_are_the_largest_entries():
     table = np.random.default_rng(0).random((7, 16))
-    out = np.empty((7, 4), dtype=np.int64)
-    find_likely(table, 11, out)
+    out, peaks = np.empty((7, 4), dtype=np.int64), np.empty((7, 4))
+    find_likely(table, 11, out, peaks)
+    np.testing.assert_array_equal(peaks, np.take_along_axis(table, out, axis=1))
     np.testing.assert_array_equal(out, np.argsort(-table[:, :11], axis=1)[:, :4])

@@ -253,3 +253,12 @@ def test_ages_are_the_state_of_the_filter():
     shares, _ = model.structure.filter(given, block)
     assert ages.shape == (3, 3, D)
     np.testing.assert_allclose(ages.sum(2), shares[[4, 5, 10]], atol=1e-12)
+
+
+def test_starts_of_very_long_sequences_do_without_the_best_segmentation():
+    stages, lengths = embedded_model().structure, exact_model().structure
+    rows = np.zeros((20_000, 1), dtype=int)
+    short, long = (Batch(0, rows[:n], np.array([0, n])) for n in (500, 20_000))
+    assert stages.starts_by_best(short, 3)
+    assert not stages.starts_by_best(long, 3)
+    assert lengths.starts_by_best(long, 3)

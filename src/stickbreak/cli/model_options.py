@@ -64,8 +64,8 @@ MIXTURE_OPTIONS = (
 
 TOPIC_INITS = (
     '"collapsed" (120 collapsed sweeps from random shares of every word); others are "documents" '
-    '(clusters of documents by their words), "random" (documents far apart) and "local" (random '
-    "shares)"
+    '(clusters of documents by their words), "random" (documents far apart), "local" (random '
+    'shares) and "anchors" (words that stand for a topic each)'
 )
 TOPIC_OPTIONS = (
     "n_components", "concentration", "word_concentration", "learn_prior", "restarts", "init",

@@ -6,9 +6,10 @@ import codecs
 import os
 import zlib
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -104,8 +105,8 @@ class _Vocabulary:
         self._ids: defaultdict[bytes, int] = defaultdict()
         self._ids.default_factory = self._ids.__len__
 
-    def number(self, words: list[bytes]) -> list[int]:
-        return list(map(self._ids.__getitem__, words))
+    def number(self, words: Iterable[bytes], count: int) -> Array:
+        return np.fromiter(map(self._ids.__getitem__, words), dtype=np.int32, count=count)
 
     def check(self, where: str) -> None:
         if len(self._ids) > limit("SYMBOLS"):
@@ -123,10 +124,9 @@ class _Builder:
         self._numbers, self._lengths = GrowingColumn(np.int32), GrowingColumn(np.int64)
 
     def add(self, sentences: list[list[bytes]], where: str) -> None:
-        found = [self._vocabulary.number(words) for words in sentences]
-        lengths = np.fromiter(map(len, found), dtype=np.int64, count=len(found))
-        flat = (number for numbers in found for number in numbers)
-        self._numbers.add(np.fromiter(flat, dtype=np.int32, count=int(lengths.sum())))
+        lengths = np.fromiter(map(len, sentences), dtype=np.int64, count=len(sentences))
+        words = chain.from_iterable(sentences)
+        self._numbers.add(self._vocabulary.number(words, int(lengths.sum())))
         self._lengths.add(lengths)
         self._vocabulary.check(where)
 

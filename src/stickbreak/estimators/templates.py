@@ -74,8 +74,8 @@ class TemplateGrammar(TreeEstimator):
     inference : engine, by name ("collapsed", "collapsed-gibbs", "batch", "em", "hard-em", "gibbs")
         or as an object; default `CollapsedVB`. `CollapsedGibbs` draws whole segmentations that are
         accepted or not (`trace_.acceptance`), and wants some hundred sweeps, better cooled:
-        `temperature=(5.0, 1.0)`. Variational Bayes and EM cut less: for them many improbable uses
-        of a long substring add up.
+        `temperature=(5.0, 1.0)`. From random weights, "batch" puts long strings together, and so
+        does "em" from any start.
     init : "local" (random weights for every string) or "cooled" (40 sweeps of `CollapsedGibbs`,
         whose temperature falls from 5 to 1). "auto" is "local" for samplers, "cooled" for all
         others.

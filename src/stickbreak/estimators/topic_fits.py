@@ -20,6 +20,7 @@ from stickbreak.inference import Engine, Start, workers
 from stickbreak.initialize import (
     N_RUNGS,
     RUNG_LAPS,
+    from_anchors,
     from_collapsed,
     from_documents,
     from_ladder,
@@ -62,7 +63,7 @@ TOPICS = Names(symbol="word", component="topic")
 class TopicEstimator(Estimator):
     """fit, transform and score for documents."""
 
-    INITS = ("documents", "random", "local", "collapsed")
+    INITS = ("documents", "random", "local", "collapsed", "anchors")
     _noun = "topic"
     _row_noun = "word"
     word_concentration: float
@@ -146,8 +147,11 @@ class TopicEstimator(Estimator):
         if self.init == "collapsed":
             with Phase("looking for a start", bool(self.verbose)) as phase:
                 return self._sweep(model, documents, K, legal, rng, pool, phase)
-        n_passes = 0 if self.init == "random" else 2
-        start = from_documents(model, documents, K, rng, n_passes=n_passes, pool=pool)
+        if self.init == "anchors":
+            start = from_anchors(model, documents, K, rng)
+        else:
+            n_passes = 0 if self.init == "random" else 2
+            start = from_documents(model, documents, K, rng, n_passes=n_passes, pool=pool)
         known = self._dictionary(task.schema, task.ids)
         if known is None or legal is None:
             return start

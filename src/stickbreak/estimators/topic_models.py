@@ -56,8 +56,9 @@ class LatentDirichletAllocation(TopicEstimator):
         `feature_names_in_`, which is the sorted one for lists of words.
     random_state : seed.
     init : "collapsed" (120 collapsed sweeps from random shares of every word), "documents"
-        (clusters of documents by their words), "random" (documents far apart from each other) or
-        "local" (random shares of every word).
+        (clusters of documents by their words), "random" (documents far apart from each other),
+        "local" (random shares of every word) or "anchors" (words that stand for a topic each, and
+        what occurs with them).
     n_init, n_jobs, warm_start, verbose : as in `Mixture`.
 
     Attributes

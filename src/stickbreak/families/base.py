@@ -65,8 +65,11 @@ class BaseScores:
         return None
 
     @property
-    def likely_components(self) -> Array | None:
-        """(V, T) the few components under which each symbol of `symbol_table` is most probable."""
+    def likely_components(self) -> tuple[Array, Array] | None:
+        """(V, T) few components under which symbols are most probable, and their linear evidence.
+
+        That of `symbol_table`.
+        """
         return None
 
     @property

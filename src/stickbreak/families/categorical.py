@@ -53,12 +53,15 @@ class TableScores(BaseScores):
         return table, top
 
     @cached_property
-    def likely_components(self) -> Array:
-        """(V, T) the few components under which each symbol is most probable."""
+    def likely_components(self) -> tuple[Array, Array]:
+        """(V, T) the few components under which each symbol is most probable, and how probable."""
         V, K = self.log_table.shape
-        out = np.empty((V, min(N_LIKELY, K)), dtype=np.int64)
-        find_likely(self.symbol_table[0], K, out)
-        return out
+        out, peaks = (
+            np.empty((V, min(N_LIKELY, K)), dtype=np.int64),
+            np.empty((V, min(N_LIKELY, K))),
+        )
+        find_likely(self.symbol_table[0], K, out, peaks)
+        return out, peaks
 
     @cached_property
     def _single(self) -> Array:

@@ -1,6 +1,7 @@
 """Starts of fits."""
 
 from .alignment import after_bag, even_links_start
+from .anchors import from_anchors
 from .blocks import choose_blocks, from_blocks
 from .counts import count_labels
 from .documents import SMOOTHING, from_documents, word_counts
@@ -36,6 +37,7 @@ __all__ = [
     "choose_scalable",
     "count_labels",
     "even_links_start",
+    "from_anchors",
     "from_blocks",
     "from_collapsed",
     "from_cooled",

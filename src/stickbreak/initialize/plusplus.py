@@ -89,7 +89,7 @@ def refine_hard(
     Of EM, where the structure finds no best labelling, or only slowly.
     """
     counts, accumulator = seed, Memoized()
-    is_hard = model.structure.has_best and model.structure.starts_by_best
+    is_hard = model.structure.starts_by_best(batch, seed.size(model.axis))
     rule = Hard(Mode()) if is_hard else Mode()
     for _ in range(n_passes):
         state = accumulator.begin(Start(counts, params), tuple(range(seed.size(model.axis))), 1)

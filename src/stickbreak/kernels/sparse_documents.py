@@ -23,12 +23,11 @@ GAIN = 1e-9  # nats that an exchange must gain; less may be rounding
 
 
 @kernel
-def find_likely(table, n_components, out):
-    """Out (M, T) : components with the largest entries of each line of table (M, width)."""
+def find_likely(table, n_components, out, out_values):
+    """Components (M, T) with the largest entries of each line of table (M, width), and these."""
     n_kept = out.shape[1]
-    values = np.empty(n_kept)
     for m in range(table.shape[0]):
-        line, size = table[m], 0
+        line, values, size = table[m], out_values[m], 0
         for k in range(n_components):
             value = line[k]
             if size == n_kept and value <= values[n_kept - 1]:
@@ -69,11 +68,11 @@ def gather_column(table, index, k, place, words):
 
 
 @kernel
-def find_newcomer(table, index, likely, repeats, scale, weight, is_known, votes):
+def find_newcomer(index, likely, peaks, repeats, scale, weight, is_known, votes):
     """The component that would take most words if it had this weight; -1 for none.
 
-    likely (M, T) : see `find_likely`. is_known (K,) : components that are not looked at.
-    votes (K,) : overwritten with these words.
+    likely, peaks (M, T) : see `find_likely`; side by side, where the table is not.
+    is_known (K,) : components that are not looked at. votes (K,) : overwritten with these words.
     """
     for k in range(votes.shape[0]):
         votes[k] = 0.0
@@ -85,7 +84,7 @@ def find_newcomer(table, index, likely, repeats, scale, weight, is_known, votes)
         for j in range(likely.shape[1]):
             k = likely[line, j]
             if not is_known[k]:
-                part = table[line, k] * weight
+                part = peaks[line, j] * weight
                 votes[k] += repeats[n] * part / (part + total)
                 if best < 0 or votes[k] > votes[best]:
                     best = k
@@ -106,8 +105,8 @@ def evaluate_members(repeats, size, pseudo, counts, weights, scale, rises):
 
 @kernel
 def exchange(
-    table, index, likely, repeats, tokens, prior, max_steps, enough, n_trials, size, members,
-    is_known, votes, words, pseudo, rises, counts, weights, scale, scratch,
+    table, index, likely, peaks, repeats, tokens, prior, max_steps, enough, n_trials, size,
+    members, is_known, votes, words, pseudo, rises, counts, weights, scale, scratch,
 ):  # fmt: skip
     """Put newcomers in the place of the smallest component, or beside all; keep improvements.
 
@@ -122,7 +121,7 @@ def exchange(
         is_known[members[j]] = True
     best = evaluate_members(repeats, size, pseudo, counts, weights, scale, rises)
     for _ in range(n_trials):
-        k = find_newcomer(table, index, likely, repeats, scale, tokens / limit, is_known, votes)
+        k = find_newcomer(index, likely, peaks, repeats, scale, tokens / limit, is_known, votes)
         if k < 0:
             break
         is_known[k] = True
@@ -267,14 +266,14 @@ def add_absent(prior, rest, sum_times, sum_logs, out_log_share):
 
 @kernel
 def infer_sparse_documents(
-    table, index, likely, repeats, offsets, times, pseudo, rest, n_components, max_steps, tol,
-    n_trials, counts, out_values, out_index, out_log_share, out_found,
+    table, index, likely, peaks, repeats, offsets, times, pseudo, rest, n_components, max_steps,
+    tol, n_trials, counts, out_values, out_index, out_log_share, out_found,
 ):  # fmt: skip
     """Infer documents from counts (S, K), of which at most L are kept; zeros for a cold start.
 
     They become the new counts. As `infer_documents` but for what is said here.
 
-    likely (M, T) : see `find_likely`. n_trials : exchanges tried per document.
+    likely, peaks (M, T) : see `find_likely`. n_trials : exchanges tried per document.
     out_values (n, L), out_index (n, L) : the words' shares, times `times`, and their components.
     out_found (S, 4) : as there; exchanges in the place of restarts.
     """
@@ -311,8 +310,8 @@ def infer_sparse_documents(
         n_tried, n_accepted = 0, 0
         if hi > lo:
             size, n_tried, n_accepted = exchange(
-                table, lines, likely, mine, tokens, prior, max_steps, enough, n_trials, size,
-                members, is_known, votes, words, small, rises, own, weights, scale, scratch,
+                table, lines, likely, peaks, mine, tokens, prior, max_steps, enough, n_trials,
+                size, members, is_known, votes, words, small, rises, own, weights, scale, scratch,
             )  # fmt: skip
         out_found[s, 2], out_found[s, 3] = n_tried, n_accepted
         log_total = finish_members(

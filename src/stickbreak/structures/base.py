@@ -73,9 +73,6 @@ class BaseStructure:
     has_best: ClassVar[bool] = False
     """Whether the best labeling can be found: `infer_best`, `best`."""
 
-    starts_by_best: ClassVar[bool] = True
-    """Whether starts may use it: not where it takes far longer than the expectation."""
-
     draws: ClassVar[bool] = False
     """Whether labels can be drawn and counted: `infer_drawn`."""
 
@@ -158,6 +155,10 @@ class BaseStructure:
     ) -> Local:
         """As `infer`, for the best single labeling of each unit."""
         self._refuse("HardEM", "EM, BatchVB or another engine")
+
+    def starts_by_best(self, batch: Batch, n_components: int) -> bool:
+        """Whether starts use the best labeling: not where it takes far longer than expectations."""
+        return self.has_best
 
     def infer_drawn(self, potentials: Potentials, block: Batch, uniforms: Array, out: Out) -> Local:
         """As `infer`, for a labeling drawn from the posterior; uniforms (n,) in [0, 1)."""

@@ -54,7 +54,7 @@ def settle_sparse(
     values = np.zeros((block.n_rows, limit))
     which = np.zeros((block.n_rows, limit), dtype=np.int64)
     infer_sparse_documents(
-        table, index, _likely(potentials, table, K), repeats, block.offsets, times, pseudo,
+        table, index, *_likely(potentials, table, K), repeats, block.offsets, times, pseudo,
         potentials["rest"], K, max_steps, tol, n_exchanges, counts, values, which, log_share, found,
     )  # fmt: skip
     units = np.repeat(np.arange(n_units), np.diff(block.offsets))
@@ -62,11 +62,16 @@ def settle_sparse(
     return SparseFound(SparseShares(values, which, K), log_z, found[:, 1], log_share)
 
 
-def _likely(potentials: Potentials, table: Array, n_components: int) -> Array:
-    """(M, T) most probable components of each line; kept with the scores where those hold it."""
+def _likely(potentials: Potentials, table: Array, n_components: int) -> tuple[Array, Array]:
+    """(M, T) most probable components of each line, and their entries; of the scores' own table
+    they are kept with the scores.
+    """
     linear = potentials.scores.symbol_table
     if linear is not None and linear[0] is table:
-        return np.asarray(potentials.scores.likely_components)
-    out = np.empty((len(table), min(N_LIKELY, n_components)), dtype=np.int64)
-    find_likely(table, n_components, out)
-    return out
+        kept = potentials.scores.likely_components
+        assert kept is not None
+        return kept
+    shape = len(table), min(N_LIKELY, n_components)
+    out, peaks = np.empty(shape, dtype=np.int64), np.empty(shape)
+    find_likely(table, n_components, out, peaks)
+    return out, peaks

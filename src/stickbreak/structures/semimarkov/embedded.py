@@ -38,6 +38,7 @@ __all__ = ["EmbeddedSemiMarkov"]
 
 SEED = 17  # of the segmentations that `log_ways` is taken from: the same in every lap
 LEAST_SEGMENTS = 1e-6  # of a state with less, lengths say nothing
+START_WORK = 1 << 30  # steps of a best segmentation that a start may take: about a second
 BLOCK_NUMBERS = 1 << 21  # in a block's evidence, about 16 MB
 
 
@@ -54,7 +55,6 @@ class EmbeddedSemiMarkov(SemiMarkov):
     """
 
     cuts_units = True
-    starts_by_best = False
     LIGHTER = (
         "the best segmentation is found by lengths, not by stages: use method='marginal' (or an "
         "engine other than HardEM), or cut the sequence"
@@ -190,6 +190,11 @@ class EmbeddedSemiMarkov(SemiMarkov):
         d, r = used[:, None] + 1.0, np.array(self.shapes, dtype=float)
         ways = gammaln(d + r - 1) - gammaln(d) - gammaln(r)
         out += seen[used].T @ ways
+
+    def starts_by_best(self, batch: Batch, n_components: int) -> bool:
+        """Up to some 10,000 rows of a sequence: the best segmentation is found by lengths."""
+        T = int(np.diff(np.asarray(batch.offsets)).max())
+        return T * T * n_components <= START_WORK
 
     def _longest(self, out: Out) -> float:
         """Every length is possible."""
