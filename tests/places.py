@@ -24,7 +24,8 @@ def cluster(n: int = 2, *, apart: bool = False, **options: Any) -> Iterator[Any]
     """
     distributed = pytest.importorskip("distributed", reason="needs the extra dask")
     where = {"host": "127.0.0.1"} if apart else {}
-    options = {"threads_per_worker": 1, "dashboard_address": None, **where, **options}
+    quiet = {"dashboard_address": "127.0.0.1:0", "scheduler_kwargs": {"dashboard": False}}
+    options = {"threads_per_worker": 1, **quiet, **where, **options}
     with (
         distributed.LocalCluster(n_workers=n, processes=apart, **options) as made,
         distributed.Client(made) as client,

@@ -301,3 +301,10 @@ def test_sentences_without_a_tree_are_named(fitted: sb.LatentPCFG) -> None:
         fitted.parse(["she " * 130])
     with pytest.raises(ValueError, match="unknown method"):
         fitted.parse(["she"], method="best")
+
+
+def test_a_treebank_without_unary_rules() -> None:
+    trees = ["(S (DT the) (NN cat))", "(S (DT a) (NN dog))"] * 3
+    model = sb.LatentPCFG(2, random_state=0).fit(trees)
+    assert str(model.parse(["the dog"])[0]) == "(ROOT (S (DT the) (NN dog)))"
+    assert np.isfinite(model.lower_bound_)

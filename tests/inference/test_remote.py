@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,15 +16,21 @@ from places import cluster, processes
 import stickbreak as sb
 from stickbreak.data import batches
 from stickbreak.inference import collapsed
+from stickbreak.inference.remote import pool
 
 RNG = np.random.default_rng(0)
 MEANS = np.array([[-4.0, 0.0], [0.0, 4.0], [4.0, 0.0]])
 X = MEANS[RNG.integers(0, 3, 700)] + RNG.standard_normal((700, 2))
 GAPS = np.where(RNG.random(X.shape) < 0.1, np.nan, X)
 WEIGHTS = RNG.random(700)
-LABELS = np.where(RNG.random(700) < 0.1, "a", "")
+LABELS = np.where(RNG.random(700) < 0.1, RNG.integers(0, 3, 700), -1)
 WORDS = RNG.poisson(0.6, (80, 30)) + np.eye(80, 30, dtype=int)
 LENGTHS = [50] * 14
+SYMBOLS = RNG.integers(0, 4, (700, 2))
+SENTENCES = [[f"w{i}" for i in RNG.integers(0, 6, RNG.integers(3, 8))] for _ in range(60)]
+PAIRS = [(" ".join(words), " ".join(words[::-1])) for words in SENTENCES]
+
+pytestmark = pytest.mark.filterwarnings("ignore::stickbreak.ConvergenceWarning")
 
 
 def settings(**more: Any) -> dict[str, Any]:
@@ -49,10 +56,28 @@ CASES: dict[str, Callable[[], Any]] = {
     "chain": lambda: sb.HMM(3, **settings()).fit(X, lengths=LENGTHS),
     "chain with trials": lambda: sb.HDPHMM(**settings(max_iter=8)).fit(X, lengths=LENGTHS),
     "segments": lambda: sb.HSMM(3, **settings(max_duration=8)).fit(X, lengths=LENGTHS),
-    "topics": lambda: sb.LatentDirichletAllocation(4, **settings()).fit(WORDS),
-    "topics in batches": lambda: sb.HDPTopicModel(
-        random_state=0, inference=sb.MemoizedVB(n_batches=2, max_iter=3, tol=0)
+    "topics": lambda: sb.LatentDirichletAllocation(4, **settings(init="local")).fit(WORDS),
+    "topics in batches": lambda: sb.LatentDirichletAllocation(
+        4, init="local", random_state=0, inference=sb.MemoizedVB(n_batches=2, max_iter=4, tol=0)
+    ).fit(WORDS),
+    "topics with moves": lambda: sb.HDPTopicModel(
+        4, init="local", random_state=0, inference=sb.MemoizedVB(n_batches=2, max_iter=4, tol=0)
     ).fit(WORDS[:40]),
+    "collapsed blocks": lambda: sb.Mixture(
+        3, random_state=0, inference=sb.CollapsedVB(max_iter=2, tol=0, block=100)
+    ).fit(X[:300]),
+    "labels": lambda: sb.Mixture(3, **settings()).fit(X, labels=LABELS),
+    "patches": lambda: sb.HMM(3, **settings()).fit(GAPS, lengths=LENGTHS),
+    "windows": lambda: sb.HMM(
+        3, random_state=0, inference=sb.SubchainVB(max_iter=2)
+    ).fit(X, lengths=LENGTHS),
+    "HardEM": lambda: sb.Mixture(3, random_state=0, inference=sb.HardEM(max_iter=3)).fit(X),
+    "CollapsedGibbs": lambda: sb.Mixture(
+        3, family="categorical", random_state=0, inference=sb.CollapsedGibbs(max_iter=3)
+    ).fit(SYMBOLS),
+    "links": lambda: sb.HMMAligner(random_state=0).fit(PAIRS),
+    "trees": lambda: sb.PCFG(3, init="local", **settings()).fit(SENTENCES),
+    "heads": lambda: sb.DMV(**settings()).fit(SENTENCES),
 }  # fmt: skip
 
 
@@ -86,12 +111,12 @@ def contents(model: Any) -> tuple[Any, ...]:
     """What a fit found: counts, bounds and records of moves, all to the last bit."""
     fitted = model._require_fitted()
     counts = {name: fitted.counts[name].tobytes() for name in fitted.counts}
-    laps = [lap.bound for lap in model.trace_.laps]
+    laps = [(lap.bound, lap.log_z) for lap in model.trace_.laps]
     moves = [replace(move, seconds=0.0) for move in model.trace_.moves]
     return counts, repr(laps), repr(moves), repr(fitted.counts.local_bound)
 
 
-@pytest.mark.filterwarnings("ignore::stickbreak.ConvergenceWarning")
+@pytest.mark.few(5)
 @pytest.mark.parametrize("name", CASES)
 def test_processes_find_the_same_bits(name: str, two_processes: Any) -> None:
     here = found_here(name)
@@ -99,7 +124,7 @@ def test_processes_find_the_same_bits(name: str, two_processes: Any) -> None:
         assert contents(CASES[name]()) == here
 
 
-@pytest.mark.filterwarnings("ignore::stickbreak.ConvergenceWarning")
+@pytest.mark.few(5)
 @pytest.mark.parametrize("name", CASES)
 def test_a_dask_cluster_finds_the_same_bits(name: str, client: Any) -> None:
     here = found_here(name)
@@ -108,7 +133,7 @@ def test_a_dask_cluster_finds_the_same_bits(name: str, client: Any) -> None:
     assert not client.futures
 
 
-@pytest.mark.filterwarnings("ignore::stickbreak.ConvergenceWarning")
+@pytest.mark.few(4)
 @pytest.mark.parametrize("lanes", [1, 2, 4, 8])
 @pytest.mark.parametrize("name", ["moves", "topics in batches", "chain"])
 def test_the_size_of_tasks_leaves_the_bits_alone(name: str, lanes: int) -> None:
@@ -117,7 +142,6 @@ def test_the_size_of_tasks_leaves_the_bits_alone(name: str, lanes: int) -> None:
         assert contents(CASES[name]()) == here
 
 
-@pytest.mark.filterwarnings("ignore::stickbreak.ConvergenceWarning")
 def test_joblib_names_the_cluster_too(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     joblib = pytest.importorskip("joblib")
     here, sent = found_here("mixture"), []
@@ -133,7 +157,6 @@ def test_moves_and_trials_are_among_what_was_compared() -> None:
         assert "is_accepted=True" in found_here(name)[2], name
 
 
-@pytest.mark.filterwarnings("ignore::stickbreak.ConvergenceWarning")
 def test_answers_are_the_same(two_processes: Any) -> None:
     mixture = sb.Mixture(3, **settings()).fit(X)
     chain = sb.HMM(3, **settings()).fit(X, lengths=LENGTHS)
@@ -156,3 +179,51 @@ def test_few_rows_stay_here() -> None:
     with sb.workers(lambda: ThreadPoolExecutor(1)):
         found = sb.Mixture(2, random_state=0).fit(X[:30])
     assert found.lower_bound_ == sb.Mixture(2, random_state=0).fit(X[:30]).lower_bound_
+
+
+def test_workers_may_join_and_retire(monkeypatch: pytest.MonkeyPatch) -> None:
+    here = found_here("memoized")
+
+    class ComeAndGo(sb.Callback):
+        def on_lap(self, record: Any) -> None:
+            if record.lap == 1:
+                client.cluster.scale(3)
+                client.wait_for_workers(3)
+            elif record.lap == 2:
+                client.retire_workers(list(client.nthreads())[:1])
+
+    engine = sb.MemoizedVB(n_batches=2, max_iter=3, tol=0, callbacks=[ComeAndGo()])
+    with cluster(2) as client, sb.workers(client):
+        assert contents(sb.Mixture(3, random_state=0, inference=engine).fit(X)) == here
+
+
+def test_mapped_rows_and_streams_are_the_same_too(two_processes: Any, tmp_path: Path) -> None:
+    np.save(tmp_path / "rows.npy", X)
+
+    def found() -> Any:
+        mapped = sb.Mixture(3, **settings()).fit(tmp_path / "rows.npy")
+        stream = sb.Mixture(3, random_state=0)
+        for part in np.array_split(X, 2):
+            stream.partial_fit(part)
+        return contents(mapped), contents(stream)
+
+    here = found()
+    with sb.workers(two_processes):
+        assert found() == here
+
+
+def test_shards_are_read_by_workers_and_never_travel(
+    client: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(batches, "SHARD_LANE_ROWS", 40)
+    for i in range(5):
+        np.save(tmp_path / f"rows{i}.npy", X[140 * i : 140 * i + 140])
+    fit = lambda: contents(sb.Mixture(3, **settings()).fit(sb.open_shards(str(tmp_path / "*.npy"))))
+    here, sizes = fit(), []
+    dumps = pool.dumps
+    monkeypatch.setattr(
+        pool, "dumps", lambda jobs: sizes.append(len(found := dumps(jobs))) or found
+    )
+    with sb.workers(client, lanes=1):
+        assert fit() == here
+    assert max(sizes) < 1_500  # bytes: a name, a digest and where the lane is

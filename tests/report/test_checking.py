@@ -78,3 +78,102 @@ def test_fit_that_was_stopped_asks_for_a_look():
     assert isinstance(first, Finding)
     assert first.level == "look"
     assert "max_iter" in first.code
+
+
+def test_columns_skewed_inside_components_ask_for_a_look():
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 2, 300)
+    X = np.array([[-9.0, 0.0], [9.0, 0.0]])[labels] + rng.normal(size=(300, 2))
+    X[:, 1] = np.where(labels, 1, -1) * (np.exp(rng.normal(size=300)) - 1.6)  # symmetric over all
+    model = sb.Mixture(2, random_state=0).fit(X)
+    assert any("not fit" in title for title in levels(model, X))
+
+
+def test_split_component_may_be_one_and_clear_ones_may_not():
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 2, 300)
+    X = np.array([[-5.0, 0.0], [5.0, 0.0]])[labels] + rng.normal(size=(300, 2))
+    assert levels(sb.Mixture(2, random_state=0).fit(X), X)["No two components are one"] == "fine"
+    halves = np.where((labels == 0) & (rng.random(300) < 0.5), 2, labels)
+    model = sb.Mixture(3, random_state=0).fit(X, labels=halves)
+    assert levels(model, X)["Two components may be one"] == "look"
+
+
+def test_gain_of_a_join_is_the_difference_of_two_bounds():
+    """With known labels, joining both components gives the fit of one, whose bound is exact."""
+    from stickbreak.estimators.observed_rows import _joins
+
+    rng = np.random.default_rng(0)
+    X, labels = rng.normal(size=(100, 2)), rng.integers(0, 2, 100)
+    family = sb.Gaussian(mean=0.0, covariance=1.0)
+    two = sb.Mixture(2, family=family, concentration=1.0, random_state=0).fit(X, labels=labels)
+    one = sb.Mixture(1, family=family, concentration=1.0, random_state=0).fit(X)
+    ((gain, i, j),) = _joins(two._require_fitted(), np.eye(2)[labels])
+    assert (i, j) == (0, 1)
+    assert gain == pytest.approx(one.lower_bound_ - two.lower_bound_, abs=1e-8)
+    # shares that are divided have entropy, which joining gives up
+    half = np.full((100, 2), 0.5)
+    ((less, _, _),) = _joins(two._require_fitted(), half)
+    assert less == pytest.approx(gain - 100 * np.log(2), abs=1e-8)
+
+
+def test_states_of_one_sequence_ask_for_a_look():
+    rng = np.random.default_rng(0)
+    sequences = [
+        np.where(rng.random((200, 1)) < 0.5, 0.0, 6.0) + 30 * s + rng.normal(size=(200, 1))
+        for s in range(4)
+    ]
+    model = sb.HMM(8, random_state=0, n_init=3).fit(sequences)
+    model_levels = levels(model, sequences)
+    assert model_levels.get("States of one sequence only") == "look"
+
+
+def test_topic_like_the_corpus_and_incoherent_topics_are_told():
+    from report.subjects import make_topics
+
+    from stickbreak.report.topic_checks import check_coherence, check_common
+
+    subject = make_topics(counts=np.array([5000.0, 3000.0, 2000.0]))
+    assert check_common(subject).level == "fine"
+    subject.more["topic_word"] = subject.more["topic_word"].copy()
+    subject.more["topic_word"][2] = np.exp(subject.more["overall"])
+    assert check_common(subject).level == "look"
+    rng = np.random.default_rng(0)
+    drawn = 0.3 + 0.02 * rng.normal(size=(39, 3))
+    subject.more.update(coherence=np.array([0.3, 0.3, 0.31]), drawn_coherence=drawn)
+    assert check_coherence(subject).level == "fine"
+    subject.more["coherence"] = np.array([0.3, -0.2, 0.3])
+    assert check_coherence(subject).level == "look"
+
+
+def test_starts_that_disagree_ask_for_a_look():
+    from report.subjects import make_subject
+
+    from stickbreak.report.checking import check_starts
+
+    assert check_starts(make_subject()).level == "remark"
+    assert check_starts(make_subject(starts=((-10.0, 3, 5), (-10.5, 3, 6)))).level == "fine"
+    assert check_starts(make_subject(starts=((-10.0, 3, 5), (-20.0, 3, 6)))).level == "look"
+    assert check_starts(make_subject(starts=((-10.0, 3, 5), (-10.5, 4, 6)))).level == "look"
+
+
+def test_components_with_few_rows_are_a_remark():
+    from report.subjects import make_subject
+
+    from stickbreak.report.checking import check_few_rows
+
+    assert check_few_rows(make_subject()) is None
+    found = check_few_rows(make_subject(counts=np.array([50.0, 30.0, 2.0])))
+    assert found.level == "remark"
+    assert "fewer than 3 rows" in found.measured
+
+
+@pytest.mark.slow
+def test_measured_rates_of_checks_are_counted():
+    from experiments import report_checks
+
+    total = report_checks.count(0, 2)
+    assert total["sets"] == 2
+    for fault in ("a split component", "a skewed column", "a doubled topic"):
+        assert total[f"{fault}: found"] == 2
+    assert len(report_checks.rows_of(total)) == 3 + len(report_checks.FAULTS)

@@ -10,6 +10,7 @@ from scipy import sparse
 
 from stickbreak.inference import workers
 from stickbreak.metrics import npmi_coherence
+from stickbreak.metrics.coherence import mean_npmi
 from stickbreak.reading import Rows, count_documents
 from stickbreak.stats import Array
 
@@ -24,7 +25,7 @@ __all__ = ["observe_documents", "topic_values"]
 
 N_WORDS, MOST_DOCUMENTS, MOST_TEXTS = 12, 5000, 24
 RELEVANCE = 0.6
-N_DRAWS, DRAW_DOCUMENTS = 39, 400
+N_DRAWS, DRAW_DOCUMENTS, MOST_DRAWN = 39, 400, 60  # of topics, the largest
 
 
 def topic_values(self: TopicEstimator, subject: Subject) -> Subject:
@@ -65,12 +66,14 @@ def observe_documents(
         potentials = self._with_legal(fitted, fitted.potentials())
         shares = fitted.model.unit_shares(potentials, documents.whole(), pool)
     labels, n_words = shares.argmax(1), int(counts.sum())
-    top = [[int(v) for v in np.argsort(-self.topic_word_[int(k)], kind="stable")[:8]]
-           for k in subject.shown]  # fmt: skip
+    topic_word = subject.more["topic_word"]
+    top = [
+        [int(v) for v in np.argsort(-topic_word[int(k)], kind="stable")[:8]] for k in subject.shown
+    ]
     coherence, checked = np.full(K, np.nan), {}
     if counts.shape[1] >= 2:
         coherence[subject.shown] = npmi_coherence(top, counts)
-        checked = _drawn_coherence(top, counts, shares, self.topic_word_)
+        checked = _drawn_coherence(top[:MOST_DRAWN], counts, shares, topic_word)
     chosen = {int(k): np.argsort(-shares[:, k], kind="stable")[:4].tolist() for k in subject.shown}
     observed = Observed(
         n_rows=n_words,
@@ -119,12 +122,18 @@ def _drawn_coherence(top: Any, counts: Any, shares: Array, topic_word: Array) ->
     sizes = np.asarray(some.sum(1)).ravel()
     each = np.minimum(shares[chosen] @ topic_word[:, words], 1.0)
     present = -np.expm1(sizes[:, None] * np.log1p(-np.minimum(each, 1 - 1e-12)))
-    own = npmi_coherence(places, sparse.csr_array(some[:, words]))
+    own = _coherences((some[:, words].toarray() > 0).astype(float), places)
     drawn = [
-        npmi_coherence(places, sparse.csr_array((rng.random(present.shape) < present).astype(int)))
+        _coherences((rng.random(present.shape) < present).astype(float), places)
         for _ in range(N_DRAWS)
     ]
     return {"coherence": own, "drawn_coherence": np.array(drawn)}
+
+
+def _coherences(present: Array, places: list[list[int]]) -> Array:
+    """(topics,) coherence. present (S, words) : 1 where a document has the word"""
+    share = present.T @ present / len(present)
+    return np.array([mean_npmi(share[np.ix_(own, own)]) for own in places])
 
 
 def _first_words(counts: Any, subject: Subject, d: int) -> str:

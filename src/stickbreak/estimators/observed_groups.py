@@ -14,6 +14,7 @@ from stickbreak.reading import Rows, Values
 from .group_answers import densities
 from .observed_rows import Seen, tell_rows
 from .reports import group_shares, make_subject
+from .views import choose_rows
 
 if TYPE_CHECKING:
     from stickbreak.report import Report, Subject
@@ -63,7 +64,8 @@ def observe_groups(
 ) -> Subject:
     """The subject with what the model says of groups."""
     fitted, table = self._use(self._given(X, **(where or {})))
-    seen, potentials, scores = Seen(len(fitted.ids)), fitted.potentials(), densities(self, table)
+    seen = Seen(len(fitted.ids), choose_rows(table.n_rows), False)
+    potentials, scores = fitted.potentials(), densities(self, table)
     with workers(self.n_jobs) as pool:
         shares = fitted.local_model.shares(potentials, table.whole(), pool)
         largest = fitted.model.unit_shares(potentials, table.whole(), pool).argmax(1)

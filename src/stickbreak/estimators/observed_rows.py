@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["Seen", "observe_rows", "tell_rows"]
 
 N_WORST, N_TYPICAL, N_BINS = 12, 3, 20
-N_DRAWS, DRAW_ROWS = 39, 500
+N_DRAWS, DRAW_ROWS, DRAW_CELLS = 39, 500, 100_000
 MOST_SHARES, MOST_PAIRS = 2000, 12  # of rows and of components that are tried as one
 
 
@@ -42,13 +42,13 @@ def observe_rows(
     fitted, table = self._use(self._given(X))
     if table.n_rows == 0:
         raise ValueError("X has no rows; give at least one, or no X")
-    seen = Seen(len(fitted.ids))
+    seen = Seen(len(fitted.ids), choose_rows(table.n_rows), by is not None)
     potentials, predictive = fitted.potentials(), fitted.predictive()
     with workers(self.n_jobs) as pool:
         for batch in table.batches():
             shares = fitted.local_model.shares(potentials, batch, pool)
             seen.add(batch.rows, shares, fitted.model.log_evidence(predictive, batch, pool))
-    labels = np.concatenate(seen.labels)
+    labels = np.concatenate(seen.labels) if by is not None else np.zeros(0, dtype=np.int32)
     groups = group_shares(by, labels, len(fitted.ids), "row")
     return _with_draws(self, *tell_rows(self, subject, table, seen, table.n_rows, groups))
 
@@ -64,14 +64,13 @@ def tell_rows(
     """The subject with what was seen of the rows of a table."""
     from stickbreak.report import Observed
 
-    fitted, labels = self._require_fitted(), np.concatenate(seen.labels)
-    chosen = choose_rows(table.n_rows)
+    fitted, chosen = self._require_fitted(), seen.chosen
     rows = table.rows[chosen]
     is_numeric = not is_sparse(rows)
     observed = Observed(
         n_rows=table.n_rows,
         n_units=n_units,
-        sizes=np.bincount(labels, minlength=len(fitted.ids)),
+        sizes=seen.sizes,
         certainty=seen.bins,
         sure=seen.n_sure / table.n_rows,
         mean_certainty=seen.certainty / table.n_rows,
@@ -84,7 +83,7 @@ def tell_rows(
         typical=seen.best() if subject.keeps != "none" else {},
         rows=np.asarray(rows, dtype=float) if is_numeric else None,
         numbers=chosen,
-        labels=labels[chosen],
+        labels=np.concatenate(seen.chosen_labels),
         groups=groups,
     )
     n = len(chosen)
@@ -99,10 +98,16 @@ def tell_rows(
 
 
 class Seen:
-    """Sums over batches."""
+    """Sums over batches, and what is kept of single rows: of those chosen, sorted.
 
-    def __init__(self, n_components: int) -> None:
+    keeps_labels : whether those of all rows are kept, which groups need
+    """
+
+    def __init__(self, n_components: int, chosen: Array, keeps_labels: bool) -> None:
+        self.chosen, self.keeps_labels = chosen, keeps_labels
         self.labels: list[Array] = []
+        self.chosen_labels: list[Array] = []
+        self.sizes = np.zeros(n_components, dtype=np.int64)
         self.bins = np.zeros(N_BINS, dtype=np.int64)
         self.n_sure, self.certainty, self.score, self.squares = 0, 0.0, 0.0, 0.0
         self.overlap = np.zeros((n_components, n_components))
@@ -116,7 +121,11 @@ class Seen:
     def add(self, rows: Any, shares: Array, scores: Array) -> None:
         """A batch: its rows, shares (n, K), log densities (n,)."""
         labels, largest = shares.argmax(1), shares.max(1)
-        self.labels.append(labels)
+        if self.keeps_labels:
+            self.labels.append(labels.astype(np.int32))
+        inside = slice(*np.searchsorted(self.chosen, [self.n_seen, self.n_seen + len(labels)]))
+        self.chosen_labels.append(labels[self.chosen[inside] - self.n_seen])
+        self.sizes += np.bincount(labels, minlength=len(self.sizes))
         places = np.minimum((largest * N_BINS).astype(int), N_BINS - 1)
         self.bins += np.bincount(places, minlength=N_BINS)
         self.n_sure += int((largest > 0.95).sum())
@@ -209,7 +218,7 @@ def _with_draws(self: MixtureFits, subject: Subject, observed: Any) -> Subject:
     fitted = self._require_fitted()
     if observed.rows is None or not np.isfinite(observed.rows).all():
         return subject
-    n = min(len(observed.rows), DRAW_ROWS)
+    n = min(len(observed.rows), DRAW_ROWS, max(DRAW_CELLS // observed.rows.shape[1], 50))
     rng = np.random.default_rng(0)
     some = observed.rows[np.sort(rng.choice(len(observed.rows), n, replace=False))]
     labels = rng.choice(len(fitted.ids), size=n * N_DRAWS, p=fitted.weights)

@@ -84,8 +84,12 @@ def _coherence(present: Any, columns: Array) -> float:
     together = np.zeros((len(columns),) * 2)
     own = present[:, columns[kept]]
     together[np.ix_(kept, kept)] = (own.T @ own).toarray()
-    share = together / n_documents
-    first, second = np.triu_indices(len(columns), 1)
+    return mean_npmi(together / n_documents)
+
+
+def mean_npmi(share: Array) -> float:
+    """Mean over pairs of words. share (n, n) : of the documents, those that have both words"""
+    first, second = np.triu_indices(len(share), 1)
     both, alone = share[first, second], np.diagonal(share)
     scores = np.full(len(both), -1.0)
     scores[both == 1.0] = 0.0

@@ -13,7 +13,7 @@ from stickbreak.structures import Chain, Group, Independent, SemiMarkov
 
 from .drawing import number, percent, plural
 from .findings import Finding, judged
-from .profiles import has_spread, variance_of
+from .profiles import columns_to_check, has_spread, variance_of
 from .replicas import Replica, stays_of
 from .subject import Subject
 
@@ -194,9 +194,10 @@ def check_columns(subject: Subject) -> Finding | None:
         return None
     if any(r.rows is None or r.rows.shape[1] != replica.rows.shape[1] for r in drawn):
         return None
-    D = replica.rows.shape[1]
-    tables = [_aspects(subject, r) for r in drawn]
-    mine = _aspects(subject, replica)
+    chosen = columns_to_check(subject, replica.rows.shape[1])
+    D = len(chosen)
+    tables = [_aspects(subject, r, chosen) for r in drawn]
+    mine = _aspects(subject, replica, chosen)
     pools = [np.concatenate([t[:, d] for t in tables]) for d in range(mine.shape[1])]
     pools = [np.sort(pool[np.isfinite(pool)]) for pool in pools]
     own = np.array([_distance(mine[:, d], pool) for d, pool in enumerate(pools)])
@@ -207,14 +208,14 @@ def check_columns(subject: Subject) -> Finding | None:
     worst = int(order[0])
     inside = f" within {subject.several}" if worst >= D else ""
     told = (
-        f"The distribution of {subject.columns[worst % D]}{inside} is off by "
+        f"The distribution of {subject.columns[chosen[worst % D]]}{inside} is off by "
         f"{percent(own[worst])} at most (Kolmogorov-Smirnov); that of draws by "
         f"{percent(float(largest.mean()))} on average, "
         f"{percent(float(largest.max()))} at most."
     )
     if not bad:
         return Finding("fine", "Columns are distributed as the model says", told)
-    named = ", ".join(str(subject.columns[d]) for d in bad[:5])
+    named = ", ".join(str(subject.columns[chosen[d]]) for d in bad[:5])
     return Finding(
         "look",
         f"{len(bad)} of {D} {plural('column', D)} {'does' if len(bad) == 1 else 'do'} not fit",
@@ -223,15 +224,16 @@ def check_columns(subject: Subject) -> Finding | None:
     )
 
 
-def _aspects(subject: Subject, replica: Replica) -> Array:
+def _aspects(subject: Subject, replica: Replica, chosen: Array) -> Array:
     """(n, D or 2 D) rows, and for families with means their distances from the component's mean,
     in its standard deviations: what is skewed inside a component may look well over all.
     """
     rows, posterior = np.asarray(replica.rows), subject.posterior
     mean = posterior.get("mean")
     if mean is None or mean.shape[1:] != rows.shape[1:] or not has_spread(posterior):
-        return rows
-    spread = np.sqrt(variance_of(posterior))[replica.labels]
+        return np.asarray(rows[:, chosen])
+    rows, mean = rows[:, chosen], mean[:, chosen]
+    spread = np.sqrt(variance_of(posterior)[:, chosen])[replica.labels]
     return np.concatenate([rows, (rows - mean[replica.labels]) / spread], axis=1)
 
 

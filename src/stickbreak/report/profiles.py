@@ -24,9 +24,10 @@ from stickbreak.protocols import Array
 
 from .subject import Subject
 
-__all__ = ["Profile", "has_spread", "profile_of", "variance_of"]
+__all__ = ["Profile", "columns_to_check", "has_spread", "profile_of", "variance_of"]
 
 FLOOR = 1e-12
+MOST_CHECKED = 60  # columns that are compared with draws, of wide tables
 UP, DOWN = "\u2191", "\u2193"
 MOST_ASPECTS = 2000  # kept of a long vocabulary, the most telling
 
@@ -149,6 +150,14 @@ def _(family: Any, subject: Subject) -> Profile | None:
         tuple(kind for own in found for kind in own.kinds),
         np.concatenate([own.telling for own in found]),
     )
+
+
+def columns_to_check(subject: Subject, n: int) -> Array:
+    """Positions of the columns, of n, whose fit is looked at: of many, those that tell most."""
+    profile = profile_of(subject.family, subject) if n > MOST_CHECKED else None
+    if n <= MOST_CHECKED or profile is None or len(profile.telling) != n:
+        return np.arange(min(n, MOST_CHECKED))
+    return np.sort(np.argsort(-profile.telling, kind="stable")[:MOST_CHECKED])
 
 
 def has_spread(posterior: Any) -> bool:

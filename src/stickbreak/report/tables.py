@@ -21,7 +21,7 @@ from .drawing import (
     table,
 )
 from .markup import Markup, clean, join, tag
-from .profiles import has_spread, profile_of
+from .profiles import columns_to_check, has_spread, profile_of
 from .sections import Section, data_of, facts_of, sections_of
 from .subject import Subject
 
@@ -261,14 +261,14 @@ def write_fit(subject: Subject) -> Markup | None:
     if replica is None or replica.rows is None or not len(drawn):
         return None
     pool = np.concatenate([r.rows for r in drawn if r.rows is not None])
-    D = min(replica.rows.shape[1], len(subject.columns))
-    gaps = []
-    for d in range(D):
+    chosen = columns_to_check(subject, min(replica.rows.shape[1], len(subject.columns)))
+    D, gaps = len(chosen), []
+    for d in chosen:
         own, model = np.sort(replica.rows[:, d]), np.sort(pool[:, d])
         places = np.searchsorted(model, own) / len(model)
         gaps.append(float(np.abs(places - (np.arange(len(own)) + 0.5) / len(own)).max()))
     order = np.argsort(-np.array(gaps), kind="stable")[:6]
-    figures = [_column_fit(subject, replica.rows[:, d], pool[:, d], int(d)) for d in order]
+    figures = [_column_fit(subject, replica.rows[:, d], pool[:, d], int(d)) for d in chosen[order]]
     score = ""
     observed = subject.observed
     if observed is not None and np.isfinite(observed.score):
@@ -276,7 +276,8 @@ def write_fit(subject: Subject) -> Markup | None:
             f"Mean log predictive density {number(observed.score, 5)} nats per {subject.unit} "
             f"(standard error {number(observed.score_error, 2)}). "
         )
-    note = f"{score}The columns that fit worst come first; {len(order)} of {D}."
+    more = f" that tell most of {len(subject.columns):,}" if len(subject.columns) > D else ""
+    note = f"{score}The columns that fit worst come first; {len(order)} of {D}{more}."
     return join([tag("p", note, class_="note wide"), *figures])
 
 

@@ -13,8 +13,12 @@ from .checking import OF_ALL, Check, checks_of
 from .drawing import number, plural
 from .findings import Finding, judged
 from .subject import Subject
+from .topics import divergences
 
 __all__ = ["check_coherence", "check_common", "check_twins"]
+
+ALIKE = 0.2  # nats: pairs further apart are not tested
+MOST_TESTED = 12  # the nearest pairs and topics
 
 
 @checks_of.register(Document)
@@ -28,14 +32,18 @@ def check_twins(subject: Subject) -> Finding | None:
     used = subject.used[:60]
     if topics is None or len(used) < 2:
         return None
-    rng, twins, nearest = np.random.default_rng(0), [], (np.inf, 0, 0)
-    for at, i in enumerate(used):
-        for j in used[at + 1 :]:
-            own = _divergence(topics[i], topics[j])
-            nearest = min(nearest, (own, int(i), int(j)))
-            if own < 0.2 and _are_twins(subject, int(i), int(j), own, rng):
-                twins.append((int(i), int(j)))
-    distance, i, j = nearest
+    distances = divergences(topics[used])
+    first, second = np.triu_indices(len(used), 1)
+    order = np.argsort(distances[first, second], kind="stable")[:MOST_TESTED]
+    pairs = [(int(used[first[p]]), int(used[second[p]])) for p in order]
+    near = [float(distances[first[p], second[p]]) for p in order]
+    rng = np.random.default_rng(0)
+    twins = [
+        pair
+        for pair, own in zip(pairs, near, strict=True)
+        if own < ALIKE and _are_twins(subject, *pair, own, rng)
+    ]
+    distance, (i, j) = near[0], pairs[0]
     told = (
         f"The most alike are {subject.name(i)} and {subject.name(j)}, with a Jensen-Shannon "
         f"divergence of {number(distance)} nats."
@@ -78,16 +86,16 @@ def check_common(subject: Subject) -> Finding | None:
     overall = np.exp(subject.more["overall"])
     overall = overall / overall.sum()
     prior, rng = subject.more.get("smoothing", 0.01), np.random.default_rng(0)
-    common, nearest = [], (np.inf, 0)
-    for k in map(int, used):
-        own = _divergence(topics[k], overall)
-        nearest = min(nearest, (own, k))
-        if own > 0.2:
-            continue
-        n = max(round(float(subject.counts[k])), 1)
+    distance = np.array([_divergence(topics[k], overall) for k in used])
+    common = []
+    for at in np.argsort(distance, kind="stable")[:MOST_TESTED]:
+        if distance[at] > ALIKE:
+            break
+        n = max(round(float(subject.counts[used[at]])), 1)
         drawn = rng.multinomial(n, overall, size=20) + prior
-        if own <= max(_divergence(p / p.sum(), overall) for p in drawn):
-            common.append(k)
+        if distance[at] <= max(_divergence(p / p.sum(), overall) for p in drawn):
+            common.append(int(used[at]))
+    nearest = (float(distance.min()), int(used[int(distance.argmin())]))
     told = f"The nearest to the whole corpus is {subject.name(nearest[1])}, with a Jensen-Shannon "
     told += f"divergence of {number(nearest[0])} nats."
     if not common:

@@ -28,7 +28,7 @@ def log_gamma_rise(a: Any, x: Any) -> Array:
 
     The error is that of rounding x log a.
     """
-    if np.max(a) < LARGE:
+    if np.max(a, initial=0.0) < LARGE:
         return np.asarray(gammaln(np.add(a, x)) - gammaln(a))
     first, second = np.broadcast_arrays(np.asarray(a, dtype=float), np.asarray(x, dtype=float))
     out = np.empty(first.size)
@@ -38,7 +38,7 @@ def log_gamma_rise(a: Any, x: Any) -> Array:
 
 def log_beta(alpha: Array) -> Array:
     """Sum lgamma(alpha) - lgamma(sum alpha) over the last axis; an alpha of 0 is left out."""
-    if alpha.max() < HUGE:
+    if alpha.max(initial=0.0) < HUGE:
         return np.asarray(_log_gammas(alpha).sum(-1) - gammaln(alpha.sum(-1)))
     largest, others, rest = _set_apart(alpha)
     return np.asarray(_log_gammas(others).sum(-1) - log_gamma_rise(largest, rest))
@@ -46,7 +46,7 @@ def log_beta(alpha: Array) -> Array:
 
 def log_mode_beta(alpha: Array) -> Array:
     """Sum alpha log(alpha / sum alpha) over the last axis, 0 log 0 = 0: `log_beta` at the mode."""
-    if alpha.max() < HUGE:
+    if alpha.max(initial=0.0) < HUGE:
         total = alpha.sum(-1)
         return np.asarray(xlogy(alpha, alpha).sum(-1) - xlogy(total, total))
     largest, others, rest = _set_apart(alpha)
