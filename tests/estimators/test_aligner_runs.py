@@ -16,6 +16,7 @@ from inference.killed_fits import Slow, kill_when_due
 import stickbreak as sb
 from stickbreak.cli.example import make_pairs
 from stickbreak.estimators.directions import fit_at_once
+from stickbreak.progress import PhaseLaps
 
 PAIRS = [(e, f) for e, f, _ in make_pairs(80, np.random.default_rng(1))]
 ENGINES = {
@@ -141,3 +142,14 @@ if __name__ == "__main__":  # the fit that is killed
     collapsed.SWEEP_ROWS = 100
     given = {"checkpoint": sys.argv[2], "checkpoint_every": 0.0, "callbacks": (Slow(),)}
     make(sys.argv[1], **given).fit(PAIRS)
+
+
+def test_an_interrupt_during_laps_of_model_1_ends_the_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the chain would begin after Ctrl-C, with links of half a start."""
+
+    def interrupt(self: Any, record: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(PhaseLaps, "on_lap", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        sb.HMMAligner(random_state=0).fit(PAIRS)

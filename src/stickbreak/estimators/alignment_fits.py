@@ -25,6 +25,7 @@ from stickbreak.inference import (
 )
 from stickbreak.inference.collapsed import own_given_others
 from stickbreak.initialize.alignment import after_bag, even_links_start
+from stickbreak.initialize.local import require_whole_run
 from stickbreak.models import Model
 from stickbreak.parameters import require_prior_count, require_whole
 from stickbreak.progress import Phase, PhaseLaps, Progress
@@ -221,6 +222,7 @@ class AlignerEstimator(AlignerAnswers):
             laps = PhaseLaps(phase, engine.max_iter), *task.watches
             watched = replace(engine, checkpoint=None, callbacks=laps)
             found = run(suited, watched, task.table, start, seed=make_seed(rng), pool=pool)
+        require_whole_run(found)
         return after_bag(following, found.counts, found.warm(), task.table, pool)
 
     def _fit(self, given: Given) -> Self:
