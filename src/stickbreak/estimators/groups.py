@@ -67,8 +67,9 @@ class HDPMixture(Estimator):
     weights_, counts_ : (K,) share of each component in all groups; expected rows.
     labels_ : (n,) component of each training row, or a list where groups were a list.
     concentration_, top_concentration_, top_concentration_interval_ : as given, or as learned.
-    posterior_, means_, covariances_, family_, component_ids_, lower_bound_, trace_, converged_,
-    n_iter_, n_features_in_, feature_names_in_, categories_ : as in `Mixture`.
+    posterior_, means_, covariances_, family_, component_ids_ : as in `Mixture`.
+    lower_bound_, trace_, converged_, n_iter_ : likewise.
+    n_features_in_, feature_names_in_, categories_ : likewise.
 
     Examples
     --------
