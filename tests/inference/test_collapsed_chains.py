@@ -335,6 +335,7 @@ from stickbreak.inference import ExcludeOwn
 from stickbreak.initialize import from_blocks, from_local
 from stickbreak.kernels.chain.collapsed import sweep_sequences
 from stickbreak.models import finite_hmm
+from stickbreak.stats import SERIAL
 data = Sequences(np.arange(6)[:, None] % 3, offsets=np.array([0, 3, 6]))
 model = finite_hmm(Categorical(0.5, (3,)))
 start = from_local(model, data, 2, np.random.default_rng(0))

@@ -20,7 +20,7 @@ from stickbreak.families.base import BaseFamily
 
 from .requirements import defines
 
-__all__ = ["SAMPLE_WEIGHT_CHECKS", "SEQUENCE_CHECKS", "check_estimator"]
+__all__ = ["DRAWN_CHECKS", "SAMPLE_WEIGHT_CHECKS", "SEQUENCE_CHECKS", "check_estimator"]
 
 SAMPLE_WEIGHT_CHECKS = dict.fromkeys(
     (
@@ -35,6 +35,13 @@ SEQUENCE_CHECKS = {
     "check_sample_weight_equivalence_on_dense_data": "the check repeats and shuffles rows, which "
     "makes another sequence of them",
 }  # cannot hold for rows of units that count as a whole
+ORDER = "rows are scored given those before them, which shows where a fit has several states"
+DRAWN_CHECKS = {
+    "check_sample_weights_list": "labels are drawn, one for each row, so weights are 0 or 1; the "
+    "check gives 3",
+    "check_methods_sample_order_invariance": ORDER,
+    "check_methods_subset_invariance": ORDER,
+}  # cannot hold where segments are drawn
 
 
 def check_estimator(estimator: Any, X: Any) -> list[dict[str, Any]]:
@@ -58,6 +65,8 @@ def check_estimator(estimator: Any, X: Any) -> list[dict[str, Any]]:
         warnings.simplefilter("ignore")  # the checks use tiny data on purpose
         has_units = isinstance(estimator, SequenceEstimator | HDPMixture)
         expected = SEQUENCE_CHECKS if has_units else SAMPLE_WEIGHT_CHECKS
+        if getattr(estimator, "duration_inference", None) == "sampled":
+            expected = {**expected, **DRAWN_CHECKS}
         found = check_with_sklearn(clone(estimator), expected_failed_checks=expected, on_skip=None)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", StickbreakWarning)
