@@ -33,8 +33,8 @@ FOUND = (
     "on newsgroups and KOS it is ahead: means of three seeds -7.863 with 50 topics and -7.832 with "
     "100 on AP, -8.298 and -8.297 on newsgroups. The number of topics that the HDP finds on AP "
     "predicts as well as the best of four numbers of LDA does (-7.836 in the mean; 20 topics "
-    "-7.952, 200 -7.835). The number of sweeps of the default start was chosen with these documents "
-    "of KOS in view, so its rows are no independent test."
+    "-7.952, 200 -7.835). The number of sweeps of the default start was chosen with these "
+    "documents of KOS in view, so its rows are no independent test."
 )
 
 
