@@ -58,6 +58,19 @@ def test_each_piece_may_bring_a_topic_of_its_own(seed):
     assert model.lower_bound_ == pytest.approx(whole.lower_bound_, rel=0.01)
 
 
+@pytest.mark.parametrize("cls", [sb.LatentDirichletAllocation, sb.HDPTopicModel])
+def test_collapsed_topics_are_updated_by_documents_that_are_seen_once(cls):
+    """The bound of five pieces is within 1 % of that of a fit of all, and counts are whole."""
+    pieces = [piece((0, 1, 2, 3), seed, 40) for seed in range(5)]
+    whole = cls(4, inference="collapsed", random_state=0).fit(np.concatenate(pieces))
+    model = cls(4, inference="collapsed", random_state=0)
+    for part in pieces:
+        model.partial_fit(part)
+    assert model.counts_.sum() == pytest.approx(20_000, rel=1e-6)  # own counts are float32
+    assert model.lower_bound_ == pytest.approx(whole.lower_bound_, rel=0.01)
+    assert model.score(pieces[0]) == pytest.approx(whole.score(pieces[0]), abs=0.02)
+
+
 def test_the_unused_rest_of_documents_that_are_gone_is_divided_exactly():
     """A newborn takes a Beta share of the rest: its entropy, and E[log] of both parts."""
     n, log_rest = 7.0, -50.0

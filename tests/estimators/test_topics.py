@@ -439,10 +439,6 @@ EXPECTED = {
     "check_sample_weight_equivalence_on_sparse_data": "a random start draws other documents when "
     "some are repeated, as for KMeans",
 }
-UNSTREAMED = dict.fromkeys(
-    ("check_fit_score_takes_y", "check_n_features_in_after_fitting"),
-    "they call partial_fit, which refuses collapsed inference of documents",
-)
 
 
 @pytest.mark.slow  # `test_sklearn.py` does it for mixtures in every run
@@ -452,8 +448,7 @@ def test_check_estimator_passes(name, inference):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model = MODELS[name](2, inference=inference)  # fits are many, and small
-        expected = EXPECTED | (UNSTREAMED if inference == "collapsed" else {})
-        found = check_estimator(model, expected_failed_checks=expected, on_skip=None, on_fail=None)
+        found = check_estimator(model, expected_failed_checks=EXPECTED, on_skip=None, on_fail=None)
     status = Counter(result["status"] for result in found)
     assert status["failed"] == 0, [
         result["check_name"] for result in found if result["status"] == "failed"

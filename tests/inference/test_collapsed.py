@@ -41,16 +41,16 @@ def begun(kind: str, data: Documents, seed: int = 1):
     return model, from_local(model, data, K, np.random.default_rng(seed))
 
 
-def plain_sweep(data: Documents, shares, pseudo, rest, base):
+def plain_sweep(data: Documents, shares, pseudo, rest, base, only=None):
     """CVB0 word by word, as the formula has it; log predictives summed.
 
     One occurrence of a word leaves, or all of it if it counts less than once; and so with its
-    document.
+    document. Of all documents, or of `only` these.
     """
     words, repeats = data.rows[:, 0], data.repeats
     times = np.ones(data.n_spans) if data.times is None else data.times
     of_word, total = np.repeat(times, np.diff(data.offsets)), 0.0
-    for s in range(data.n_spans):
+    for s in range(data.n_spans) if only is None else only:
         at = range(data.offsets[s], data.offsets[s + 1])
         for n in at:
             one = min(1.0, repeats[n])
@@ -95,6 +95,33 @@ def test_a_sweep_equals_the_plain_loop(kind, weights):
     times = 1.0 if data.times is None else np.repeat(data.times, np.diff(data.offsets))
     held = (times * data.repeats)[:, None] * own["shares"]
     np.testing.assert_allclose(found["emission_total"][0], held.sum(0), rtol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["lda", "hdp"])
+def test_documents_seen_once_are_swept_beside_the_counts_of_earlier_ones(kind):
+    """As the plain loop over the new documents alone; what is known of the earlier ones stays.
+
+    The first sweep is given these alone.
+    """
+    data, n_known = corpus(), 5
+    model, start = begun(kind, data)
+    at = data.offsets[n_known]
+    shares = np.array(start.warm["shares"])
+    earlier = data.take(np.arange(n_known))
+    own = start.warm.cut(row=slice(0, at), unit=slice(0, n_known))
+    known = count_own(model, start.params, earlier, own, SERIAL)
+    rule = ExcludeOwn().seen_once(model)
+    assert rule.n_sweeps == model.structure.n_sweeps > 1
+    new = data.take(np.arange(n_known, data.n_spans))
+    mine = known.restrict(new.symbols)
+    shares[at:] = ExcludeOwn().visit(model, mine, start.params, new, None, (), SERIAL)[1]["shares"]
+    found, own = rule.visit(model, mine, start.params, new, None, (), SERIAL)
+    pseudo = model.prior.pseudo(start.params, K)
+    for _ in range(rule.n_sweeps - 1):
+        plain_sweep(data, shares, *pseudo, 0.4, only=range(n_known, data.n_spans))
+    np.testing.assert_allclose(own["shares"], shares[at:], atol=1e-5)  # kept in float32
+    expected = (data.repeats[:, None] * shares)[at:].sum(0)
+    np.testing.assert_allclose(found["emission_total"][0], expected, rtol=1e-5)
 
 
 @pytest.mark.parametrize("n", [1, 5, 8, 11, 16])

@@ -58,7 +58,9 @@ def stream(estimator: Estimator, task: Task, total_samples: float | None) -> Fit
         _require_one_visit(engine, model, task.table)
         parts, seen = task.table.parts() if task.is_on_disk else [task.table], task.previous
         legal = task.legal
-        if seen is None and total_samples is None and engine.mover().moves:
+        sweeps_again = engine.rule().continues and model.structure.n_sweeps > 1
+        is_lasting = bool(engine.mover().moves) or sweeps_again
+        if seen is None and total_samples is None and is_lasting:
             begun = _begin_stream(estimator, model, engine, replace(task, table=parts[0]), pool)
             if len(parts) == 1:
                 return _without_sets(finish(estimator, begun, engine, task, pool))
@@ -86,8 +88,7 @@ def _require_one_visit(engine: Engine, model: Model, table: Table) -> None:
     """Raise ValueError for an engine whose units continue from what they keep."""
     rule = engine.rule()
     keeps_labels = isinstance(rule, Draw) and rule.keeps(model, table.whole(), 1) is not None
-    keeps_draws = isinstance(rule, DrawOwn) or model.structure.n_sweeps > 1
-    if (rule.continues and keeps_draws) or keeps_labels:
+    if isinstance(rule, DrawOwn) or keeps_labels:
         raise ValueError(
             f"{type(engine).__name__} visits units again and again, and a stream sees them once; "
             "use MemoizedVB, or StochasticVB with total_samples"
@@ -151,7 +152,7 @@ def _take_steps(
                 moves += _adopt(state, *born)
             else:
                 mover.plan(*at, True, pool, in_stream=True)
-                rule = engine.rule_for(limited, part)
+                rule = engine.rule_for(limited, part).seen_once(limited)
                 step(limited, rule, accumulator, state, part.whole(), mover.watches, pool)
                 moves += mover.decide(model, state)
                 for edit in model.upkeep(state.total.view()):

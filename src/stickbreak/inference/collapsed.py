@@ -49,11 +49,13 @@ class ExcludeOwn(BaseRule):
     is_measured : whether the bound is wanted
     keeps_last : whether the own counts of the last visit survive this one, as a fit needs that can
         be interrupted and keeps its result; if not, they are not copied
+    n_sweeps : of one visit
     """
 
     granularity: str = "auto"
     is_measured: bool = True
     keeps_last: bool = True
+    n_sweeps: int = 1
     block: int = 1
     subchain_length: int = 100
     guards: str = "messages"
@@ -118,8 +120,15 @@ class ExcludeOwn(BaseRule):
             own = self.keeps(model, batch, counts.size(model.axis))
             assert own is not None
         found = _sweep(model, counts, params, batch, own, how, pool)
+        for _ in range(self.n_sweeps - 1):
+            now = self._how(model, batch, True)
+            found = _sweep(model, counts + found, params, batch, own, now, pool)
         self.check(found)
         return found, own
+
+    def seen_once(self, model: Model) -> ExcludeOwn:
+        """The rule with all the sweeps of a unit in its one visit, given what was seen before."""
+        return replace(self, n_sweeps=model.structure.n_sweeps)
 
     def moved(self, model: Model, old: Fields | None, new: Fields | None) -> float | None:
         """Half the change of the rows' posteriors, where sweeps may linger."""

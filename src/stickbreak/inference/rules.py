@@ -51,6 +51,10 @@ class BaseRule:
         """The rule for one visit. The same for all, if it uses no random numbers."""
         return self
 
+    def seen_once(self, model: Model) -> BaseRule:
+        """The rule for units that are visited once, in a stream. By default the same."""
+        return self
+
     def potentials(self, model: Model, counts: Summary, params: Fields) -> ModelPotentials:
         """The model's potentials under this rule."""
         return model.potentials(counts, params, self)
