@@ -20,7 +20,7 @@ import stickbreak as sb
 from .chain_problems import PROBLEMS
 from .corpora import read_ap, read_news
 from .digits import load_mnist
-from .frame import Experiment, Row, seeds, span
+from .frame import Experiment, Row, seeds
 from .mnist import read_digits
 from .mocap6 import load
 from .text_prediction import treebank
@@ -131,7 +131,7 @@ def fit(model: Any, data: Any) -> tuple[float, float]:
 
 
 def row_of(name: str, problem: Problem) -> Row:
-    """One model of one kind of data: mean of the bounds, the lowest and the highest, CPU seconds."""
+    """One model of one kind of data: mean, lowest and highest bound, mean CPU seconds."""
     found: dict[str, list[tuple[float, float]]] = {}
     batch = sb.BatchVB(max_iter=LAPS)
     for seed in seeds(N_SEEDS):
@@ -168,8 +168,8 @@ def run() -> Experiment:
         f"Bounds of variational Bayes from clusters, at the end of at most {SWEEPS} collapsed "
         "sweeps from random posteriors, and of variational Bayes that goes on from there (CPU "
         "seconds of both); and with the default start: mixtures and chains begin with the best of "
-        f"several after ten laps, topics with sweeps, HDP topics also choose their number. Fixed "
-        f"numbers of components, at most {LAPS} laps of batch variational Bayes, no moves; {N_SEEDS} "
-        "seeds: mean, lowest and highest bound, mean CPU seconds of a fit."
+        "several after ten laps, topics with sweeps. Fixed numbers of components, at most "
+        f"{LAPS} laps of batch variational Bayes, no moves; {N_SEEDS} seeds: mean, lowest and "
+        "highest bound, mean CPU seconds of a fit."
     )
     return Experiment("Collapsed sweeps as a start", setting, rows, FOUND)

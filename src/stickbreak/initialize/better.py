@@ -1,28 +1,29 @@
-"""The better of several starts: none wins on all data, and a few laps tell which does."""
+"""The better of several starts: none wins on all data, and variational Bayes tells which does."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from stickbreak.data import Sequences, Table
-from stickbreak.inference import BatchVB, Start, run
+from stickbreak.inference import Start
 from stickbreak.protocols import Array, Pool
 from stickbreak.stats import SERIAL
 
 from .drawn import completes, some_sequences
-from .local import from_collapsed, require_whole_run
+from .local import from_collapsed
 from .plusplus import from_plusplus
+from .race import race
 
 if TYPE_CHECKING:
     from stickbreak.models import Model
 
 __all__ = ["best_start", "from_better", "from_swept"]
 
-COMPARED = 10  # laps after which starts are compared
 MARGIN = 1e-4  # of the bound: starts that differ by less are taken for equal
 MOST_ROWS = 5_000  # of more, a sample of rows is swept and compared
 N_SWEEPS = 30  # of rows
@@ -37,8 +38,8 @@ def from_better(
     Where groups are plain to see, rows far apart find them, and sweeps may join two; where they
     have no clear edge, sweeps end higher.
     """
-    table = replace(data.some_rows(MOST_ROWS, rng), sets=None)
     plain = from_plusplus(model, data, n_components, rng, pool=pool)
+    table = replace(data.some_rows(MOST_ROWS, rng), sets=None)
     if completes(model, table):
         return plain  # sweeps take complete rows
     swept = from_collapsed(model, table, n_components, rng, n_sweeps=N_SWEEPS, pool=pool)
@@ -70,16 +71,16 @@ def from_swept(
 
 
 def best_start(model: Model, some: Table, starts: Sequence[Start], pool: Pool) -> Start:
-    """The start with the highest bound after a few laps of variational Bayes; the first of those
-    that are as good as equal.
+    """The start from which variational Bayes ends highest; the first of those that are as good as
+    equal.
 
     It is given back as it was. some : the rows to compare on
     """
-    bounds = []
-    for start in starts:
-        engine = BatchVB(max_iter=COMPARED, moves=None)
-        found = run(replace(model, learns=False), engine, some, start, pool=pool)
-        require_whole_run(found)
-        bounds.append(found.bound)
-    best = max(bounds)
-    return starts[int(np.argmax(np.array(bounds) >= best - MARGIN * abs(best)))]
+    makers = [partial(_itself, start) for start in starts]
+    fits = race(replace(model, learns=False), some, makers, pool.here, settles=False)
+    best = max(fit.bound for fit in fits)
+    return starts[int(np.argmax([fit.bound >= best - MARGIN * abs(best) for fit in fits]))]
+
+
+def _itself(start: Start) -> Start:
+    return start
