@@ -12,7 +12,8 @@ from .readers import FileTable, open_like, open_table, read_names, read_pieces, 
 from .runs import Runs, find_runs, join_runs
 from .scale import Scale, check_table, measure, name_columns
 from .sequences import Sequences, span_rows
-from .shard_rows import ShardRows, is_by_reference, load_rows
+from .picked_rows import is_by_reference, load_rows
+from .shard_rows import ShardRows
 from .shards import ShardTable, open_shards
 from .spill import Shelf, Spill, Spilled
 from .spool import GrowingColumn, scratch

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from stickbreak.errors import ShardError
 
-__all__ = ["ShardFile", "ShardRows", "digest_file", "is_by_reference", "load_rows"]
+__all__ = ["ShardFile", "ShardRows", "digest_file", "same_file_twice"]
 
 Array = npt.NDArray[Any]
 
@@ -183,16 +183,6 @@ class ShardRows:
         for file in self.files:
             found.update(f"{file.n_rows} {file.size} {file.digest} {file.columns}".encode())
         return found.hexdigest()
-
-
-def is_by_reference(rows: Any) -> bool:
-    """Whether rows are read where they are used."""
-    return isinstance(rows, ShardRows)
-
-
-def load_rows(rows: Any) -> Any:
-    """Rows in memory, or mapped."""
-    return rows.load() if isinstance(rows, ShardRows) else rows
 
 
 def same_file_twice(paths: Sequence[str]) -> str | None:

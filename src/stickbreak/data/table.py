@@ -14,7 +14,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from .batches import SHARD_LANE_ROWS, Batch
-from .shard_rows import is_by_reference
+from .picked_rows import is_by_reference, pick_rows
 
 __all__ = ["Steps", "Table", "compact", "is_on_disk", "is_sparse"]
 
@@ -129,7 +129,7 @@ class Table:
         return compact(
             Batch(
                 id,
-                self.rows[at],
+                pick_rows(self.rows, at),
                 repeats=repeats,
                 sets=None if self.sets is None else self.sets[at],
             )

@@ -29,6 +29,7 @@ from stickbreak.inference import (
     Result,
     Start,
     count_workers,
+    workers,
 )
 from stickbreak.models import Model
 from stickbreak.parameters import require_whole
@@ -256,8 +257,9 @@ class Estimator(Learned):
         table, schema = task.table, task.schema
         names = self._row_names(schema)
         family = self._make_family().locate(names, int(table.rows.shape[1]))
-        with columns_named(names):
-            scale = measure(table, family.check_rows, allow_missing=family.missing != "refused")
+        may_lack = family.missing != "refused"
+        with columns_named(names), workers(self.n_jobs) as pool:
+            scale = measure(table, family.check_rows, allow_missing=may_lack, pool=pool)
         largest, labels = scale.largest.copy(), list(names or range(scale.n_features))
         for label, values in schema.categories.items():  # a dtype may list more than were seen
             at = labels.index(label)
