@@ -54,9 +54,11 @@ def two_workers() -> Iterator[Any]:
     """A client of two workers with one thread each, under dask's default nanny."""
     import distributed
 
+    port = "127.0.0.1:0"
     how: dict[str, Any] = {"n_workers": 2, "threads_per_worker": 1, "host": "127.0.0.1"}
+    how |= {"dashboard_address": port, "worker_dashboard_address": port}
     with (
-        distributed.LocalCluster(dashboard_address=None, silence_logs=50, **how) as made,
+        distributed.LocalCluster(silence_logs=50, **how) as made,
         distributed.Client(made) as client,
     ):
         yield client

@@ -17,17 +17,22 @@ def processes(n: int = 2) -> ProcessPoolExecutor:
 
 
 @contextmanager
-def cluster(n: int = 2, *, apart: bool = False, **options: Any) -> Iterator[Any]:
+def cluster(
+    n: int = 2, *, apart: bool = False, is_current: bool = True, **options: Any
+) -> Iterator[Any]:
     """A client of a dask cluster on loopback, without a dashboard.
 
     apart : workers are processes of their own, with nannies
+    is_current : whether it is dask's current client
     """
     distributed = pytest.importorskip("distributed", reason="needs the extra dask")
     where = {"host": "127.0.0.1"} if apart else {}
-    quiet = {"dashboard_address": "127.0.0.1:0", "scheduler_kwargs": {"dashboard": False}}
+    # ports are opened even without a dashboard
+    ports = {"dashboard_address": "127.0.0.1:0", "worker_dashboard_address": "127.0.0.1:0"}
+    quiet = {**ports, "scheduler_kwargs": {"dashboard": False}}
     options = {"threads_per_worker": 1, **quiet, **where, **options}
     with (
         distributed.LocalCluster(n_workers=n, processes=apart, **options) as made,
-        distributed.Client(made) as client,
+        distributed.Client(made, set_as_default=is_current) as client,
     ):
         yield client

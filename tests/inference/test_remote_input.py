@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -198,3 +199,19 @@ def test_interrupts_leave_nothing_behind(kind: str, monkeypatch: pytest.MonkeyPa
 
 def client_holds(client: Any) -> bool:
     return bool(client.futures) or any(client.has_what().values())
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/net/tcp"), reason="needs Linux")
+def test_clusters_of_tests_listen_on_loopback_only() -> None:
+    with cluster(2) as client:
+        own = {os.path.realpath(f"/proc/self/fd/{fd}") for fd in os.listdir("/proc/self/fd")}
+        inodes = {name.rpartition(":[")[2].rstrip("]") for name in own if "socket:[" in name}
+        rows = [
+            line.split()
+            for name in ("tcp", "tcp6")
+            for line in Path(f"/proc/net/{name}").read_text().splitlines()[1:]
+        ]
+        addresses = {row[1] for row in rows if row[3] == "0A" and row[9] in inodes}
+        assert client.status == "running"
+    assert addresses, "no port is open: the test looks at the wrong place"
+    assert {address.split(":")[0] for address in addresses} == {"0100007F"}

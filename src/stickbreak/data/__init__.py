@@ -8,11 +8,11 @@ from .corpora import Corpus, read_corpus, read_words
 from .documents import Documents
 from .lags import lag_rows
 from .links import Gold, Links, as_links, read_gold, read_links, symmetrize
+from .picked_rows import is_by_reference, load_rows
 from .readers import FileTable, open_like, open_table, read_names, read_pieces, read_runs
 from .runs import Runs, find_runs, join_runs
 from .scale import Scale, check_table, measure, name_columns
 from .sequences import Sequences, span_rows
-from .picked_rows import is_by_reference, load_rows
 from .shard_rows import ShardRows
 from .shards import ShardTable, open_shards
 from .spill import Shelf, Spill, Spilled

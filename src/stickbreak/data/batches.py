@@ -333,7 +333,11 @@ class Batch:
             for lo, hi in pairwise(ends.tolist())
         ]
         inner = np.concatenate(targets)[:-1]
-        return self._cut_near(inner) if done is None else self._cut_at(np.searchsorted(done, inner, "right"))
+        return (
+            self._cut_near(inner)
+            if done is None
+            else self._cut_at(np.searchsorted(done, inner, "right"))
+        )
 
     def _n_lanes(self) -> int:
         if self.offsets is None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .shard_rows import ShardFile, ShardRows
+from .shard_rows import Shard, ShardRows
 
 __all__ = ["PickedRows", "is_by_reference", "load_rows", "pick_rows"]
 
@@ -52,7 +52,7 @@ class PickedRows:
         return self.source.dtype
 
     @property
-    def files(self) -> tuple[ShardFile, ...]:
+    def files(self) -> tuple[Shard, ...]:
         """Files that may hold any of the rows."""
         return self.source.files
 

@@ -1,4 +1,4 @@
-"""Rows of several files, by reference: sliced without reading, read where a lane is inferred."""
+"""Rows of several shards, by reference: sliced without reading, read where a lane is inferred."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from stickbreak.errors import ShardError
 
-__all__ = ["ShardFile", "ShardRows", "digest_file", "same_file_twice"]
+__all__ = ["Shard", "ShardFile", "ShardRows", "digest_file", "same_file_twice"]
 
 Array = npt.NDArray[Any]
 
@@ -62,6 +62,14 @@ class ShardFile:
                 _OPEN.popitem(last=False)
             return rows
 
+    def between(self, begin: int, end: int) -> Array:
+        """Rows begin:end (n, D), mapped."""
+        return self.rows()[begin:end]
+
+    def take(self, at: Array) -> Array:
+        """Rows at positions (m,)."""
+        return self.rows()[at]
+
     def _read(self) -> Array:
         from .readers import open_table
 
@@ -94,16 +102,49 @@ _OPEN: OrderedDict[Any, Array] = OrderedDict()
 _LOCK = threading.RLock()
 
 
+class Shard(Protocol):
+    """A part of a table that is read where it is used: a file, or what a cluster holds.
+
+    It is known by its size and digest, wherever it is.
+    """
+
+    @property
+    def path(self) -> str:
+        """What messages call it."""
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+
+    @property
+    def columns(self) -> tuple[str, ...] | None:
+        """Names of its columns; None if they have none."""
+
+    @property
+    def size(self) -> int:
+        """Bytes."""
+
+    @property
+    def digest(self) -> str:
+        """Of sixteen places, see `digest_file`."""
+
+    def between(self, begin: int, end: int) -> Array:
+        """Rows begin:end (n, D)."""
+
+    def take(self, at: Array) -> Array:
+        """Rows at positions (m,)."""
+
+
 @dataclass(frozen=True)
 class ShardRows:
-    """Rows begin:end of some files, one after another. A slice is another ShardRows.
+    """Rows begin:end of some shards, one after another. A slice is another ShardRows.
 
     files : those that hold any of the rows
     starts (S + 1,) : where each of them starts among all rows of the table
     n_columns, dtype : the same in all files
     """
 
-    files: tuple[ShardFile, ...]
+    files: tuple[Shard, ...]
     starts: tuple[int, ...]
     begin: int
     end: int
@@ -151,7 +192,7 @@ class ShardRows:
     def load(self) -> Array:
         """The rows (n, D) in memory; those of a single file are mapped."""
         parts = [
-            file.rows()[max(self.begin - start, 0) : self.end - start]
+            file.between(max(self.begin - start, 0), min(self.end - start, file.n_rows))
             for file, start in zip(self.files, self.starts, strict=False)
         ]
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
@@ -170,7 +211,7 @@ class ShardRows:
         found = np.empty((len(where), self.n_columns), dtype=self.dtype)
         for i in np.unique(owner):
             mine = owner == i
-            found[mine] = self.files[i].rows()[where[mine] - self.starts[i]]
+            found[mine] = self.files[i].take(where[mine] - self.starts[i])
         return found
 
     def load_one(self, at: int) -> Array:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import inspect
 import warnings
 from collections.abc import Hashable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
@@ -35,7 +36,7 @@ from stickbreak.models import Model
 from stickbreak.parameters import require_whole
 from stickbreak.priors import BasePrior
 from stickbreak.protocols import Pool
-from stickbreak.reading import Given, Rows, Schema, legal_sets, open_rows
+from stickbreak.reading import Given, Rows, Schema, collected, legal_sets, open_rows
 from stickbreak.stats import Array
 
 from .engine_choice import check_learning, count_first, pick_engine, suit_engine
@@ -70,6 +71,7 @@ class Estimator(Learned):
     _row_noun = "row"
     _has_labels = True  # whether components are labels of rows
     _names_rows = True  # whether `predict` names a component of each row
+    _reads_shards = False  # whether rows may be read where they are used
     _saved: Any = None  # a checkpoint that was read already, for `_resume`
 
     n_components: int
@@ -195,16 +197,23 @@ class Estimator(Learned):
         return old
 
     def _fit(self, given: Given) -> Self:
-        return self._keep(*fit_from_starts(self, self._prepare(given, self._previous())))
+        with self._collected(given) as given:
+            return self._keep(*fit_from_starts(self, self._prepare(given, self._previous())))
 
     def _resume(self, given: Given) -> Self:
         saved, self._saved = self._saved, None
-        return self._keep(*resume_fit(self, self._prepare(given, self._previous()), saved))
+        with self._collected(given) as given:
+            return self._keep(*resume_fit(self, self._prepare(given, self._previous()), saved))
 
     def _stream(self, given: Given, total_samples: float | None) -> Self:
-        task = self._prepare(given, self._fitted, can_move=total_samples is None)
-        self._fitted = stream(self, task, total_samples)
-        return self
+        with self._collected(given) as given:
+            task = self._prepare(given, self._fitted, can_move=total_samples is None)
+            self._fitted = stream(self, task, total_samples)
+            return self
+
+    def _collected(self, given: Given) -> AbstractContextManager[Given]:
+        """The arguments of a fit with dask collections as shards, where shards are read."""
+        return collected(given) if self._reads_shards else nullcontext(given)
 
     def _with_answers(self, fitted: Fitted, result: Result, task: Task, pool: Pool) -> Fitted:
         """The fit with what the estimator keeps about its data in place of labels."""

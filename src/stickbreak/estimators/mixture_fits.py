@@ -46,6 +46,7 @@ def check_concentration(concentration: float | GammaPrior) -> float | GammaPrior
 class MixtureFits(Estimator):
     """Fits to tables of independent rows."""
 
+    _reads_shards = True
     INITS: ClassVar[tuple[str, ...]] = ("k-means++", "k-means||", "random", "local", "collapsed")
     concentration: float | GammaPrior
 

@@ -62,6 +62,7 @@ class SequenceEstimator(Estimator):
 
     INITS = ("auto", "collapsed", "blocks", "random-blocks", "k-means++", "random", "local")
     _noun = "state"
+    _reads_shards = True
     allowed: Mapping[Any, Any] | ArrayLike | None = None
     __metadata_request__fit: ClassVar = ROUTED
     __metadata_request__partial_fit: ClassVar = ROUTED

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
+from concurrent.futures import CancelledError
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias
 from uuid import uuid4
 
+import numpy as np
+
+from stickbreak.data.held_shards import Span
 from stickbreak.errors import ShardError, StickbreakWarning, WorkersLostError
 from stickbreak.extras import require_extra
+from stickbreak.protocols import Array
 
 from .tasks import Host, Packed, Task, add_totals, describe_host, run_jobs, run_total
 
-__all__ = ["DaskPlace"]
+__all__ = ["DaskPlace", "Partition"]
 
 SMALL = 1 << 16  # bytes that travel with each task; larger values are sent to a worker once
 MOST_SENDS = 4  # times that potentials are sent when the workers that held them are lost
@@ -22,6 +28,38 @@ LOST = ("cancelled", "lost")
 # of dask.distributed, which is imported by those who have a client
 Client: TypeAlias = Any
 Future: TypeAlias = Any
+
+
+def cut_rows(rows: Array, begin: int, end: int) -> Array:
+    """Rows begin:end."""
+    return rows[begin:end]
+
+
+def take_rows(rows: Array, at: Array) -> Array:
+    """Rows at positions (m,)."""
+    return rows[at]
+
+
+@dataclass(frozen=True)
+class Partition:
+    """A partition that a cluster keeps as long as this value lives. future : rows (n, D)"""
+
+    client: Client
+    future: Future
+
+    def between(self, begin: int, end: int) -> Array:
+        """Rows begin:end, fetched."""
+        return self._fetched(cut_rows, begin, end)
+
+    def take(self, at: Array) -> Array:
+        """Rows at positions (m,), fetched."""
+        return self._fetched(take_rows, at)
+
+    def _fetched(self, act: Callable[..., Array], *which: Any) -> Array:
+        try:
+            return np.asarray(self.client.submit(act, self.future, *which, pure=False).result())
+        except (OSError, CancelledError) as error:
+            raise WorkersLostError(f"lost a partition of the dask cluster: {error}") from error
 
 
 class DaskPlace:
@@ -44,6 +82,11 @@ class DaskPlace:
         self._host: Host = describe_host(holds_memory)
         self._warned = False
         self._compare()
+
+    @property
+    def client(self) -> Client:
+        """The user's client."""
+        return self._client
 
     @property
     def n_workers(self) -> int:
@@ -108,7 +151,8 @@ class DaskPlace:
     def _safely(self, act: Callable[[], Any]) -> Any:
         """What `act` finds; a lost scheduler is a WorkersLostError."""
         try:
-            return act()
+            with self._client.as_current():  # `wait` asks for dask's current client
+                return act()
         except (OSError, self._dask.CancelledError) as error:
             what = str(error) or type(error).__name__
             raise WorkersLostError(f"lost the dask cluster: {what}") from error
@@ -169,11 +213,31 @@ class DaskPlace:
         sent: list[Future],
     ) -> Future:
         jobs = self._send(task.jobs, len(task.jobs), sent)
+        held, partitions = [], []
+        for span in task.needs:
+            first, rows = self._fetch(span, len(task.needs) > 1, sent)
+            held.append((span.shard.key, first))
+            partitions.append(rows)
         future = self._client.submit(
-            act, call, jobs, self._host, key=key, pure=False, workers=among
-        )
+            act, call, jobs, self._host, tuple(held), *partitions,
+            key=key, pure=False, workers=among,
+        )  # fmt: skip
         sent.append(future)
         return future
+
+    def _fetch(self, span: Span, is_one_of_several: bool, sent: list[Future]) -> tuple[int, Future]:
+        """What a task reads of a partition, and which row of it is the first.
+
+        The whole of it, where it is, if the task needs no other; else what is needed travels.
+        """
+        holder = span.shard.holder
+        if not isinstance(holder, Partition):
+            raise ValueError(f"{span.shard.path} is not held by this cluster")
+        if not is_one_of_several:
+            return 0, holder.future
+        part = self._client.submit(cut_rows, holder.future, span.begin, span.end, pure=False)
+        sent.append(part)
+        return span.begin, part
 
     def _finish(
         self, ask: Callable[..., Future], tasks: Sequence[Task], name: str

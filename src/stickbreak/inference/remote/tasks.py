@@ -24,11 +24,15 @@ from uuid import uuid4
 import numpy as np
 
 from stickbreak._version import __version__
+from stickbreak.data.held_shards import Span, given_rows
+from stickbreak.protocols import Array
 from stickbreak.stats import call_loaded, gather, split_off
 
 from ..blas import BLAS
 
 __all__ = ["Host", "Packed", "Task", "add_totals", "describe_host", "run_jobs", "run_total"]
+
+Held = tuple[tuple[str, int], ...]
 
 KEPT_CALLS = 4  # unpacked potentials that a worker holds: tasks of one visit share them
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
@@ -90,10 +94,15 @@ class Packed(NamedTuple):
 
 @dataclass(frozen=True)
 class Task:
-    """Some successive jobs. name : for messages: the rows that they read"""
+    """Some successive jobs.
+
+    name : for messages: the rows that they read
+    needs : what they read of partitions that a cluster holds, each once
+    """
 
     jobs: bytes
     name: str
+    needs: tuple[Span, ...] = ()
 
 
 def dumps(value: Any) -> bytes:
@@ -105,20 +114,29 @@ def dumps(value: Any) -> bytes:
     return bytes(cloudpickle.dumps(value, protocol=5))
 
 
-def run_jobs(packed: Packed, jobs: bytes, host: Host) -> bytes:
-    """Results of some jobs, in order."""
+def run_jobs(packed: Packed, jobs: bytes, host: Host, held: Held = (), *partitions: Array) -> bytes:
+    """Results of some jobs, in order.
+
+    held : keys of the partitions that follow, and which of their rows is the first
+    """
     call = _prepare(packed, host)
-    with BLAS:
+    with BLAS, given_rows(_match(held, partitions)):
         return pickle.dumps([call_loaded(call, job) for job in pickle.loads(jobs)], 5)
 
 
-def run_total(packed: Packed, jobs: bytes, host: Host) -> bytes:
-    """The sum of the Summaries of some jobs, and what their units keep."""
+def run_total(
+    packed: Packed, jobs: bytes, host: Host, held: Held = (), *partitions: Array
+) -> bytes:
+    """The sum of the Summaries of some jobs, and what their units keep; see `run_jobs`."""
     call = _prepare(packed, host)
     kept: list[Any] = []
-    with BLAS:
+    with BLAS, given_rows(_match(held, partitions)):
         total = gather(split_off((call_loaded(call, job) for job in pickle.loads(jobs)), kept))
     return pickle.dumps((total, kept), 5)
+
+
+def _match(held: Held, partitions: tuple[Array, ...]) -> dict[str, tuple[int, Array]]:
+    return {key: (begin, rows) for (key, begin), rows in zip(held, partitions, strict=True)}
 
 
 def add_totals(left: bytes, right: bytes) -> bytes:
