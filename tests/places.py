@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
+import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +17,29 @@ import pytest
 def processes(n: int = 2) -> ProcessPoolExecutor:
     """Worker processes that begin from nothing, as they do on other systems."""
     return ProcessPoolExecutor(n, multiprocessing.get_context("spawn"))
+
+
+@contextmanager
+def leaving_no_process() -> Iterator[None]:
+    """Raises AssertionError if processes that were started within are still there (Linux)."""
+    before = _children()
+    yield
+    wait = time.monotonic() + 10
+    while (left := _children() - before) and time.monotonic() < wait:
+        time.sleep(0.05)
+    assert not left, f"processes {sorted(left)} outlive their cluster"
+
+
+def _children() -> set[int]:
+    """Processes that this one has started, but for the one that multiprocessing keeps."""
+    found = set()
+    for status in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            state, parent = status.read_text().rpartition(")")[2].split()[:2]
+            command = (status.parent / "cmdline").read_text()
+            if int(parent) == os.getpid() and state != "Z" and "resource_tracker" not in command:
+                found.add(int(status.parent.name))
+    return found
 
 
 @contextmanager
@@ -32,6 +58,7 @@ def cluster(
     quiet = {**ports, "scheduler_kwargs": {"dashboard": False}}
     options = {"threads_per_worker": 1, **quiet, **where, **options}
     with (
+        leaving_no_process(),
         distributed.LocalCluster(n_workers=n, processes=apart, **options) as made,
         distributed.Client(made, set_as_default=is_current) as client,
     ):

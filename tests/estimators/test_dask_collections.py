@@ -181,3 +181,104 @@ def test_other_dtypes_of_a_partition_are_named(client: Any, here: bool) -> None:
 def test_executors_do_not_read_collections() -> None:
     with sb.workers(lambda: ThreadPoolExecutor(2)), pytest.raises(ValueError, match="workers of"):
         mixture(as_array())
+
+
+# ------------------------------------------------------------------------------------ answers
+
+ANSWERS = ("predict", "predict_proba", "score_samples")
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_answers_about_arrays_are_lazy_and_the_same(client: Any, name: str) -> None:
+    model, states = mixture(X), chain(X, lengths=LENGTHS)
+    lazy = getattr(model, name)(as_array())
+    of_chains = getattr(states, name)(as_array(), lengths=LENGTHS)
+    assert isinstance(lazy, da.Array)
+    assert isinstance(of_chains, da.Array)
+    assert lazy.chunks[0] == of_chains.chunks[0] == SIZES
+    expected = getattr(model, name)(X), getattr(states, name)(X, lengths=LENGTHS)
+    for found, values in zip((lazy, of_chains), expected, strict=True):
+        assert found.dtype == values.dtype
+        assert found.shape == values.shape
+        np.testing.assert_array_equal(found.compute(scheduler="sync"), values)
+    with client.as_current():
+        np.testing.assert_array_equal(lazy.compute(), expected[0])
+    assert model.score(as_array()) == model.score(X)
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_answers_about_frames_are_lazy_and_keep_the_index(name: str) -> None:
+    frame = as_frame()
+    model, states = mixture(frame[["a", "b"]]), chain(frame, sequence_id="who")
+    whole = frame.compute()
+    for fitted, rows, kept, where in (
+        (model, frame[["a", "b"]], whole[["a", "b"]], {}),
+        (states, frame, whole, {"sequence_id": "who"}),
+    ):
+        lazy = getattr(fitted, name)(rows, **where)
+        assert lazy.npartitions == 4
+        found = lazy.compute(scheduler="sync")
+        np.testing.assert_array_equal(found.to_numpy(), getattr(fitted, name)(kept, **where))
+        assert found.index.equals(whole.index)
+
+
+def test_answers_about_unknown_and_empty_chunks(tmp_path: Path) -> None:
+    model = mixture(X)
+    unknown = as_frame()[["a", "b"]].to_dask_array()
+    empty = da.concatenate([as_array(), da.zeros((0, 2))])
+    for rows in (unknown, empty):
+        found = model.predict_proba(rows).compute(scheduler="sync")
+        np.testing.assert_array_equal(found, model.predict_proba(X))
+    states = chain(X, lengths=LENGTHS)
+    with pytest.raises(ValueError, match=r"unknown size.*compute_chunk_sizes"):
+        states.predict(unknown, lengths=LENGTHS)
+    with pytest.raises(ValueError, match=r"sequence 7 goes on after partition 0 .*row 300"):
+        states.predict(as_array(), lengths=[40] * 30)
+    with pytest.raises(ValueError, match="lengths sums to 30 but X has 1200 rows"):
+        states.predict(as_array(), lengths=[30])
+    with pytest.raises(ValueError, match="X has 3 features, but Mixture is expecting 2"):
+        model.predict(da.zeros((5, 3)))
+    with pytest.raises(ValueError, match="out= is for shards; predict of a dask collection"):
+        model.predict(as_array(), out=tmp_path)
+
+
+def test_shares_of_topics_are_lazy() -> None:
+    words = RNG.poisson(0.6, (60, 20)) + np.eye(60, 20, dtype=int)
+    topics = sb.LatentDirichletAllocation(3, random_state=0, max_iter=3).fit(words)
+    for name in ("transform", "predict", "score_samples"):
+        found = getattr(topics, name)(da.from_array(words, chunks=(25, 20)))
+        values = getattr(topics, name)(words)
+        np.testing.assert_allclose(found.compute(scheduler="sync"), values, rtol=1e-12)
+
+
+# ------------------------------------------------------------------------------------ out=
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_answers_about_shards_are_written_by_those_who_read_them(
+    client: Any, tmp_path: Path, name: str
+) -> None:
+    (tmp_path / "in").mkdir()
+    shards, model, states = in_files(tmp_path / "in"), mixture(X), chain(X, lengths=LENGTHS)
+    expected = getattr(model, name)(X), getattr(states, name)(X, lengths=LENGTHS)
+    here = getattr(model, name)(shards, out=tmp_path / "here")
+    with sb.workers(client):
+        there = getattr(model, name)(shards, out=tmp_path / "there")
+        of_chains = getattr(states, name)(shards, lengths=LENGTHS, out=str(tmp_path / "chains"))
+    for paths, values in ((here, expected[0]), (there, expected[0]), (of_chains, expected[1])):
+        assert [path.name for path in paths] == [f"rows{i}.npy" for i in range(4)]
+        assert sorted(paths[0].parent.iterdir()) == paths  # and nothing else
+        np.testing.assert_array_equal(np.concatenate([np.load(path) for path in paths]), values)
+
+
+def test_folders_that_cannot_take_answers_are_named(tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    shards, model = in_files(tmp_path), mixture(X)
+    with pytest.raises(ValueError, match="holds the shards themselves"):
+        model.predict(shards, out=tmp_path)
+    with pytest.raises(ValueError, match="out= is for shards: give predict what open_shards"):
+        model.predict(X, out=tmp_path / "out")
+    np.save(tmp_path / "other" / "rows0.npy", X)
+    twice = sb.open_shards([tmp_path / "rows0.npy", tmp_path / "other" / "rows0.npy"])
+    with pytest.raises(ValueError, match="2 of them are called rows0"):
+        model.predict(twice, out=tmp_path / "out")

@@ -11,7 +11,6 @@ from __future__ import annotations
 import inspect
 import warnings
 from collections.abc import Hashable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
@@ -197,23 +196,19 @@ class Estimator(Learned):
         return old
 
     def _fit(self, given: Given) -> Self:
-        with self._collected(given) as given:
+        with collected(given, self._reads_shards) as given:
             return self._keep(*fit_from_starts(self, self._prepare(given, self._previous())))
 
     def _resume(self, given: Given) -> Self:
         saved, self._saved = self._saved, None
-        with self._collected(given) as given:
+        with collected(given, self._reads_shards) as given:
             return self._keep(*resume_fit(self, self._prepare(given, self._previous()), saved))
 
     def _stream(self, given: Given, total_samples: float | None) -> Self:
-        with self._collected(given) as given:
+        with collected(given, self._reads_shards) as given:
             task = self._prepare(given, self._fitted, can_move=total_samples is None)
             self._fitted = stream(self, task, total_samples)
             return self
-
-    def _collected(self, given: Given) -> AbstractContextManager[Given]:
-        """The arguments of a fit with dask collections as shards, where shards are read."""
-        return collected(given) if self._reads_shards else nullcontext(given)
 
     def _with_answers(self, fitted: Fitted, result: Result, task: Task, pool: Pool) -> Fitted:
         """The fit with what the estimator keeps about its data in place of labels."""

@@ -15,7 +15,6 @@ import numpy as np
 from stickbreak.data import Batch, Links, Table
 from stickbreak.families import Categorical
 from stickbreak.inference import Engine, Result, Trace, workers
-from stickbreak.inference.remote import place_beside, placed
 from stickbreak.inference.rules import BaseRule
 from stickbreak.models import Model, ModelPotentials
 from stickbreak.moves import explain

@@ -36,13 +36,14 @@ def collection_kind(X: Any) -> str | None:
 
 
 @contextmanager
-def collected(given: Given) -> Iterator[Given]:
+def collected(given: Given, reads_shards: bool) -> Iterator[Given]:
     """The arguments of a fit with a dask collection replaced by shards, beside those who hold them.
 
-    Everything else is left as it is.
+    Everything else is left as it is. reads_shards : whether the estimator can use them
     """
-    kind = collection_kind(given.X)
-    if kind is None:
+    X: Any = given.X
+    kind = collection_kind(X)
+    if kind is None or not reads_shards:
         yield given
         return
     place = current_place()
@@ -62,10 +63,10 @@ def collected(given: Given) -> Iterator[Given]:
         )
     if kind == "frame" and given.sequence_id is not None and column is None:
         raise ValueError("sequence_id of a dask DataFrame must be the name of one of its columns")
-    names = None if kind == "array" else _names(given.X, column)
-    parts = _delayed_parts(given.X, kind)
-    dtype = kept_dtype(given.X.dtype) if kind == "array" else np.dtype(np.float64)
-    kinds = [given.X.dtypes[name].kind for name in names or ()]
+    names = None if kind == "array" else _names(X, column)
+    parts = _delayed_parts(X, kind)
+    dtype = kept_dtype(X.dtype) if kind == "array" else np.dtype(np.float64)
+    kinds = [X.dtypes[name].kind for name in names or ()]
     read = partial(_read_part, names=names, kinds=kinds, column=column, dtype=dtype)
     kept = _keep_here(parts, read) if place is None else _keep_there(parts, read, place)
     table = _as_table(kept, names, dtype)
@@ -214,7 +215,11 @@ def _keep_there(parts: list[Any], read: Any, place: DaskPlace) -> Kept:
     both = [delayed(read, pure=False)(part, at=at) for at, part in enumerate(parts)]
     # in one call, so that nothing is computed twice
     futures = client.compute([pair[0] for pair in both] + [pair[1] for pair in both])
-    told = client.gather(futures[len(both) :])
+    try:
+        told = client.gather(futures[len(both) :])
+    except BaseException:
+        client.cancel(futures)
+        raise
     return [
         (Part(*facts), Partition(client, future))
         for facts, future in zip(told, futures[: len(both)], strict=True)
