@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import secrets
 import time
 from functools import partial
@@ -11,7 +12,7 @@ from typing import Any
 import numpy as np
 
 import stickbreak as sb
-from stickbreak.data import Corpus, FileTable, WordsError, read_names, read_runs
+from stickbreak.data import Corpus, FileTable, ShardTable, WordsError, read_names, read_runs
 from stickbreak.estimators.model_files import continue_fit, estimator_of
 from stickbreak.families.base import BaseFamily
 from stickbreak.inference import ENGINES, read_checkpoint
@@ -47,6 +48,11 @@ def open_data(
     path: Path, columns: Any, family: BaseFamily, options: dict[str, Any], verbose: int
 ) -> FileTable:
     """The table in a command's DATA; words become categories where the family has them."""
+    if is_pattern(path):
+        for name in ("array", "header"):
+            if options[name] is not None:
+                raise ValueError(f"--{name} does not apply to shards ({path})")
+        return sb.open_shards(str(path), columns=columns, sequence_id=options.get("sequence_id"))
     with Phase(f"reading {path.name}", bool(verbose)) as phase:
         act = partial(
             sb.open_table,
@@ -57,6 +63,11 @@ def open_data(
             report=phase.update,
         )
         return open_words(act, family, None)
+
+
+def is_pattern(path: Path) -> bool:
+    """Whether DATA is a pattern of the names of shards."""
+    return glob.has_magic(str(path)) and not path.exists()
 
 
 def open_corpus(path: Path, words: Any, verbose: int, n_words: int | None = None) -> Corpus:
@@ -104,6 +115,22 @@ def find_sequences(
     return [name for name in names if name != identity] if columns is None else columns, {
         "lengths": lengths
     }
+
+
+def _open_sequences(
+    data: Path,
+    columns: list[str] | None,
+    family: BaseFamily,
+    options: dict[str, Any],
+    verbose: int,
+) -> tuple[FileTable, dict[str, Any]]:
+    """The table in DATA, and arguments of `fit` that say where its sequences are."""
+    if is_pattern(data):
+        table = open_data(data, columns, family, options, verbose)
+        assert isinstance(table, ShardTable)
+        return table, {} if table.lengths is None else {"lengths": table.lengths}
+    columns, where = find_sequences(data, columns, options.get("sequence_id"), options)
+    return open_data(data, columns, family, options, verbose), where
 
 
 def split_columns(text: str | None) -> list[str] | None:
@@ -202,8 +229,7 @@ def fit_model(
     if stream:
         n_rows = _stream(model, data, columns, options, verbose)
     else:
-        columns, where = find_sequences(data, columns, identity, options)
-        table = open_data(data, columns, model._make_family(), options, verbose)
+        table, where = _open_sequences(data, columns, model._make_family(), options, verbose)
         n_rows = table.n_rows
         interruptible(lambda: model.fit(table, **where), options["checkpoint"], data, identity)
     report(model, n_rows, time.monotonic() - began, out, options)
@@ -328,9 +354,8 @@ def _open_again(
         made = estimator_of(settings, checkpoint)
         given = training_data(made, data, options["column"])
         return given, len(given), {}
-    columns, where = find_sequences(data, names, options["sequence_id"], options)
     family = estimator_of(settings, checkpoint)._make_family()
-    table = open_data(data, columns, family, options, verbose)
+    table, where = _open_sequences(data, names, family, options, verbose)
     return table, table.n_rows, where
 
 

@@ -102,6 +102,16 @@ class DaskPlace:
         adds = len(packed.data) > SMALL
         return self._insist(partial(self._visit, run_total, packed, tasks, limit, adds=adds))
 
+    def run_on_hosts(self, act: Callable[[], Any]) -> dict[str, Any]:
+        """What `act` gives on each host, in one of its worker processes."""
+        hosts = {host.name: address for address, host in self._hosts().items()}
+        tasks = {
+            name: self._client.submit(act, workers=[address], pure=False)
+            for name, address in hosts.items()
+        }
+        found: dict[str, Any] = self._safely(partial(self._client.gather, tasks))
+        return found
+
     def close(self) -> None:
         """The client is the user's."""
 
@@ -134,6 +144,11 @@ class DaskPlace:
                 StickbreakWarning,
                 stacklevel=5,
             )
+
+    def _hosts(self) -> dict[str, Host]:
+        """The process behind each address."""
+        found: dict[str, Host] = self._safely(partial(self._client.run, describe_host))
+        return found
 
     # ------------------------------------------------------------------------------ a visit
 
@@ -270,7 +285,7 @@ class DaskPlace:
         if not isinstance(error, ShardError) or error.reader is None:
             raise error
         refused.add(error.reader)
-        hosts = self._client.run(describe_host)
+        hosts = self._hosts()
         among = [a for a, host in hosts.items() if (host.name, host.process) not in refused]
         if not among:
             raise error
