@@ -40,6 +40,21 @@ def take_rows(rows: Array, at: Array) -> Array:
     return rows[at]
 
 
+def _import_probe() -> Callable[[], str]:
+    """A function that travels by value: what keeps its worker from importing stickbreak, or ""."""
+
+    def probe() -> str:
+        import importlib
+
+        try:
+            importlib.import_module("stickbreak.inference.remote")
+        except ImportError as error:
+            return str(error)
+        return ""
+
+    return probe
+
+
 @dataclass(frozen=True)
 class Partition:
     """A partition that a cluster keeps as long as this value lives. future : rows (n, D)"""
@@ -119,16 +134,16 @@ class DaskPlace:
 
     def _compare(self) -> None:
         """Versions and processors of all workers, compared with ours."""
-        try:
-            found = self._client.run(describe_host)
-        except ModuleNotFoundError as error:
-            raise ValueError(
-                f"a worker cannot import {error.name}: install stickbreak on all workers"
-            ) from None
-        except OSError as error:
-            raise WorkersLostError(f"no answer from the dask cluster: {error}") from error
-        if not found:
+        missing = self._safely(partial(self._client.run, _import_probe()))
+        if not missing:
             raise ValueError("the dask cluster has no workers; wait for some: wait_for_workers(1)")
+        for address, reason in missing.items():
+            if reason:
+                raise ValueError(
+                    f"worker {address} cannot import stickbreak ({reason}): install it on all "
+                    "workers"
+                )
+        found = self._hosts()
         for address, theirs in found.items():
             if theirs.versions != self._host.versions:
                 one, two = (", ".join(map(" ".join, h.versions)) for h in (self._host, theirs))
