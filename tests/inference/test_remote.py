@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -14,9 +15,9 @@ import pytest
 from places import cluster, processes
 
 import stickbreak as sb
-from stickbreak.data import batches
-from stickbreak.inference import collapsed
-from stickbreak.inference.remote import pool
+from stickbreak.data import Sequences, batches
+from stickbreak.inference import collapsed, workers
+from stickbreak.inference.remote import pool, tasks
 
 RNG = np.random.default_rng(0)
 MEANS = np.array([[-4.0, 0.0], [0.0, 4.0], [4.0, 0.0]])
@@ -227,3 +228,24 @@ def test_shards_are_read_by_workers_and_never_travel(
     with sb.workers(client, lanes=1):
         assert fit() == here
     assert max(sizes) < 1_500  # bytes: a name, a digest and where the lane is
+
+
+BEGUN: list[int] = []
+
+
+def note_rows(lane: Any) -> int:
+    BEGUN.append(lane.n_rows)
+    return int(lane.n_rows)
+
+
+def test_the_longest_tasks_begin_first_and_results_keep_their_order(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(pool, "dumps", pickle.dumps)
+    monkeypatch.setattr(tasks, "dumps", pickle.dumps)
+    every = Sequences(X, offsets=np.array([0, 10, 30, 330, 350, 700])).whole()
+    lanes = [every.part(i, i + 1) for i in range(5)]
+    BEGUN.clear()
+    with sb.workers(lambda: ThreadPoolExecutor(1), lanes=1), workers(1) as place:
+        assert list(place.map(note_rows, lanes)) == [10, 20, 300, 20, 350]
+    assert BEGUN == [350, 300, 20, 20, 10]

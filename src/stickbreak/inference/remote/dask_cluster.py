@@ -17,7 +17,16 @@ from stickbreak.errors import ShardError, StickbreakWarning, WorkersLostError
 from stickbreak.extras import require_extra
 from stickbreak.protocols import Array
 
-from .tasks import Host, Packed, Task, add_totals, describe_host, run_jobs, run_total
+from .tasks import (
+    Host,
+    Packed,
+    Task,
+    add_totals,
+    describe_host,
+    longest_first,
+    run_jobs,
+    run_total,
+)
 
 __all__ = ["DaskPlace", "Partition"]
 
@@ -276,7 +285,8 @@ class DaskPlace:
 
         What one worker cannot read is tried on the others.
         """
-        found = [ask(task, f"{name}-{i}") for i, task in enumerate(tasks)]
+        asked = {i: ask(tasks[i], f"{name}-{i}") for i in longest_first(tasks)}
+        found = [asked[i] for i in range(len(tasks))]
         refused: list[set[tuple[str, int]]] = [set() for _ in tasks]
         while True:
             self._dask.wait(found)

@@ -72,7 +72,8 @@ class RemotePool(BasePool):
             size //= 2
         for lo in range(0, len(jobs), size):
             some = jobs[lo : lo + size]
-            yield Task(dumps(some), _name(some), _join_spans(needs[lo : lo + size]))
+            n_rows = sum(batch.n_rows for batch in map(_batch_of, some) if batch is not None)
+            yield Task(dumps(some), _name(some), _join_spans(needs[lo : lo + size]), n_rows)
 
 
 def _group_size(n_jobs: int, n_workers: int) -> int:

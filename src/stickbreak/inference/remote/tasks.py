@@ -15,7 +15,7 @@ import socket
 import sys
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple
@@ -30,7 +30,16 @@ from stickbreak.stats import call_loaded, gather, split_off
 
 from ..blas import BLAS
 
-__all__ = ["Host", "Packed", "Task", "add_totals", "describe_host", "run_jobs", "run_total"]
+__all__ = [
+    "Host",
+    "Packed",
+    "Task",
+    "add_totals",
+    "describe_host",
+    "longest_first",
+    "run_jobs",
+    "run_total",
+]
 
 Held = tuple[tuple[str, int], ...]
 
@@ -98,11 +107,18 @@ class Task:
 
     name : for messages: the rows that they read
     needs : what they read of partitions that a cluster holds, each once
+    n_rows : of their lanes: the longest tasks begin first
     """
 
     jobs: bytes
     name: str
     needs: tuple[Span, ...] = ()
+    n_rows: int = 0
+
+
+def longest_first(tasks: Sequence[Task]) -> list[int]:
+    """Positions of tasks in the order in which they begin; that of their results is another."""
+    return sorted(range(len(tasks)), key=lambda i: -tasks[i].n_rows)
 
 
 def dumps(value: Any) -> bytes:
