@@ -50,12 +50,12 @@ def write_shards(folder: Path, n_rows: int) -> str:
 
 
 @contextmanager
-def two_workers() -> Iterator[Any]:
-    """A client of two workers with one thread each, under dask's default nanny."""
+def some_workers(n: int = 2) -> Iterator[Any]:
+    """A client of workers with one thread each, under dask's default nanny."""
     import distributed
 
     port = "127.0.0.1:0"
-    how: dict[str, Any] = {"n_workers": 2, "threads_per_worker": 1, "host": "127.0.0.1"}
+    how: dict[str, Any] = {"n_workers": n, "threads_per_worker": 1, "host": "127.0.0.1"}
     how |= {"dashboard_address": port, "worker_dashboard_address": port}
     with (
         distributed.LocalCluster(silence_logs=50, **how) as made,
@@ -120,7 +120,7 @@ def run(quick: bool = False) -> Report:
         serial = {n: lap_cost(laps, None, rounds).driver for n, laps in fits.items()}
         rows += [Row(f"{n} batches, serial: CPU of a lap", f"{serial[n]:.2f} s") for n in TARGETS]
         for holds in (True, False):  # what a worker does with memory is set once in its life
-            with two_workers() as client, sb.workers(client, holds_memory=holds):
+            with some_workers() as client, sb.workers(client, holds_memory=holds):
                 for n, laps in fits.items():
                     rows += _there(laps, client, holds, rounds, n, serial[n])
                 if holds:

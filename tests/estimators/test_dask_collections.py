@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import os
+import signal
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -282,3 +284,19 @@ def test_folders_that_cannot_take_answers_are_named(tmp_path: Path) -> None:
     twice = sb.open_shards([tmp_path / "rows0.npy", tmp_path / "other" / "rows0.npy"])
     with pytest.raises(ValueError, match="2 of them are called rows0"):
         model.predict(twice, out=tmp_path / "out")
+
+
+@pytest.mark.slow
+def test_partitions_of_a_dead_worker_are_computed_again(tmp_path: Path) -> None:
+    here = contents(mixture(in_files(tmp_path)))
+
+    class Kill(sb.Callback):
+        def on_lap(self, record: Any) -> None:
+            if record.lap == 1:
+                worker = next(iter(client.nthreads()))
+                os.kill(client.run(os.getpid, workers=[worker])[worker], signal.SIGKILL)
+
+    engine = sb.BatchVB(max_iter=3, callbacks=[Kill()])
+    with cluster(2, apart=True, silence_logs=50) as client, sb.workers(client):
+        model = sb.Mixture(3, inference=engine, random_state=0).fit(as_array())
+    assert contents(model) == here
