@@ -15,6 +15,7 @@ from .tasks import Packed, Task, dumps
 __all__ = ["Place", "RemotePool"]
 
 TASKS_EACH = 2  # tasks for each worker in a visit, so that a slow one does not hold up the others
+WORTH = 0.9  # of the lanes of the slowest worker: twice as many tasks must leave less than this
 
 
 class Place(Protocol):
@@ -66,7 +67,7 @@ class RemotePool(BasePool):
         return gather(totals), [own for part in kept for own in part]
 
     def _tasks(self, jobs: list[Any]) -> Iterator[Task]:
-        size = self._place.lanes or _group_size(len(jobs), self._place.n_workers)
+        size = self._place.lanes or group_size(len(jobs), self._place.n_workers)
         needs = [_needs_of(job) for job in jobs]
         while size > 1 and not _is_aligned(needs, size):
             size //= 2
@@ -76,10 +77,16 @@ class RemotePool(BasePool):
             yield Task(dumps(some), _name(some), _join_spans(needs[lo : lo + size]), n_rows)
 
 
-def _group_size(n_jobs: int, n_workers: int) -> int:
-    """Lanes of a task: the largest power of two that leaves every worker some tasks."""
+def group_size(n_jobs: int, n_workers: int) -> int:
+    """Lanes of a task: the largest power of two that leaves every worker some tasks.
+
+    Half of it, if workers would otherwise wait long for those who run one task more.
+    """
     most = max(1, n_jobs // (TASKS_EACH * max(1, n_workers)))
-    return 1 << (most.bit_length() - 1)
+    size = 1 << (most.bit_length() - 1)
+    half = max(1, size // 2)
+    lanes_of_slowest = [n * -(-n_jobs // (n * max(1, n_workers))) for n in (size, half)]
+    return half if lanes_of_slowest[1] < WORTH * lanes_of_slowest[0] else size
 
 
 def _batch_of(job: Any) -> Batch | None:
