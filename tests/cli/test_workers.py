@@ -47,6 +47,22 @@ def test_a_command_runs_on_a_cluster_by_its_address_or_file(command, shards, tmp
         assert scored.out == command("score", "two.stickbreak", saved).out
 
 
+def test_patterns_name_documents_and_tables(command, shards, tmp_path):  # noqa: F811
+    for i in range(2):
+        (tmp_path / f"docs{i}.ldac").write_text("2 0:3 1:1\n1 2:4\n" * 10)
+    fit = ("--n-components", 2, "--seed", 0, "--max-iter", 2, "--json")
+    done = command("fit", "lda", "docs*.ldac", *fit)
+    assert done.code == 0, done.err
+    assert json.loads(done.out)["n_documents"] == 40
+    for model, data, told in (
+        ("mixture", "docs*.ldac", "names documents"),
+        ("lda", "rows*.npy", "names tables"),
+    ):
+        done = command("fit", model, data, *fit)
+        assert done.code == 2
+        assert told in done.err
+
+
 @pytest.mark.slow
 def test_caches_of_all_hosts_are_filled_at_once(command):  # noqa: F811
     with cluster(2, protocol="tcp", host="127.0.0.1", is_current=False) as client:

@@ -12,7 +12,15 @@ from typing import Any
 import numpy as np
 
 import stickbreak as sb
-from stickbreak.data import Corpus, FileTable, ShardTable, WordsError, read_names, read_runs
+from stickbreak.data import (
+    Corpus,
+    DocumentShards,
+    FileTable,
+    ShardTable,
+    WordsError,
+    read_names,
+    read_runs,
+)
 from stickbreak.estimators.model_files import continue_fit, estimator_of
 from stickbreak.families.base import BaseFamily
 from stickbreak.inference import ENGINES, read_checkpoint
@@ -52,7 +60,11 @@ def open_data(
         for name in ("array", "header"):
             if options[name] is not None:
                 raise ValueError(f"--{name} does not apply to shards ({path})")
-        return sb.open_shards(str(path), columns=columns, sequence_id=options.get("sequence_id"))
+        identity = options.get("sequence_id")
+        table = sb.open_shards(str(path), columns=columns, sequence_id=identity)
+        if not isinstance(table, ShardTable):
+            raise ValueError(f"{path} names documents: fit a topic model to them")
+        return table
     with Phase(f"reading {path.name}", bool(verbose)) as phase:
         act = partial(
             sb.open_table,
@@ -70,12 +82,19 @@ def is_pattern(path: Path) -> bool:
     return glob.has_magic(str(path)) and not path.exists()
 
 
-def open_corpus(path: Path, words: Any, verbose: int, n_words: int | None = None) -> Corpus:
-    """The documents in a command's CORPUS.
+def open_corpus(
+    path: Path, words: Any, verbose: int, n_words: int | None = None
+) -> Corpus | DocumentShards:
+    """The documents in a command's CORPUS, or in its shards.
 
     words : the vocabulary, or its file. n_words : its size if there are no words.
     """
     with Phase(f"reading {path.name}", bool(verbose)) as phase:
+        if is_pattern(path):
+            shards = sb.open_shards(str(path), words=words, n_words=n_words)
+            if not isinstance(shards, DocumentShards):
+                raise ValueError(f"{path} names tables: a topic model reads documents")
+            return shards
         return sb.read_corpus(path, words=words, n_words=n_words, report=phase.update)
 
 

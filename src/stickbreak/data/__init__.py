@@ -5,6 +5,7 @@ from .bitext import Bitext, Side, number_pairs, read_bitext
 from .brackets import ConstituentTree, iter_trees, parse_brackets, read_trees, write_trees
 from .conllu import ConlluSentence, check_heads, iter_conllu, read_conllu, write_conllu
 from .corpora import Corpus, read_corpus, read_words
+from .document_shards import DocumentShards
 from .documents import Documents
 from .lags import lag_rows
 from .links import Gold, Links, as_links, read_gold, read_links, symmetrize
@@ -41,6 +42,7 @@ __all__ = [
     "ConlluSentence",
     "ConstituentTree",
     "Corpus",
+    "DocumentShards",
     "Documents",
     "FileTable",
     "Gold",

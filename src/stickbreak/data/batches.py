@@ -237,8 +237,11 @@ class Batch:
         return is_by_reference(self.rows)
 
     def loaded(self) -> Batch:
-        """The same part with its rows in memory, or mapped."""
-        return self.with_rows(load_rows(self.rows)) if self.is_by_reference else self
+        """The same part with its rows, and counts of words, in memory, or mapped."""
+        if not self.is_by_reference:
+            return self
+        repeats = None if self.repeats is None else np.asarray(self.repeats)
+        return self._with(rows=load_rows(self.rows), repeats=repeats)
 
     def repeats_or_ones(self) -> Array:
         """(n,) repeats, or ones if there are none."""

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from stickbreak.errors import ShardError
 
-__all__ = ["Shard", "ShardFile", "ShardRows", "digest_file", "same_file_twice"]
+__all__ = ["Shard", "ShardFile", "ShardRows", "digest_file", "require_contents", "same_file_twice"]
 
 Array = npt.NDArray[Any]
 
@@ -33,6 +33,29 @@ def digest_file(path: str, size: int) -> str:
             file.seek(int(at))
             found.update(file.read(PLACE_BYTES))
     return found.hexdigest()
+
+
+def require_contents(path: str, size: int, digest: str) -> None:
+    """Raise ShardError, with this process, if a file is not there or not what it was."""
+    reader = socket.gethostname(), os.getpid()
+    try:
+        found = os.stat(path).st_size
+        if found != size:
+            raise ShardError(
+                f"shard {path} has {found:,} bytes on {reader[0]}; it had {size:,} when it was "
+                "opened",
+                reader,
+            )
+        if digest_file(path, size) != digest:
+            raise ShardError(
+                f"shard {path} has other contents on {reader[0]} than when it was opened", reader
+            )
+    except OSError as error:
+        raise ShardError(
+            f"shard {path} cannot be read by process {reader[1]} on {reader[0]} "
+            f"({error.strerror}): put it where all workers see it under this name",
+            reader,
+        ) from None
 
 
 @dataclass(frozen=True)
@@ -73,26 +96,7 @@ class ShardFile:
     def _read(self) -> Array:
         from .readers import open_table
 
-        reader = socket.gethostname(), os.getpid()
-        try:
-            size = os.stat(self.path).st_size
-            if size != self.size:
-                raise ShardError(
-                    f"shard {self.path} has {size:,} bytes on {reader[0]}; it had {self.size:,} "
-                    "when it was opened",
-                    reader,
-                )
-            if digest_file(self.path, size) != self.digest:
-                raise ShardError(
-                    f"shard {self.path} has other contents on {reader[0]} than when it was opened",
-                    reader,
-                )
-        except OSError as error:
-            raise ShardError(
-                f"shard {self.path} cannot be read by process {reader[1]} on {reader[0]} "
-                f"({error.strerror}): put it where all workers see it under this name",
-                reader,
-            ) from None
+        require_contents(self.path, self.size, self.digest)
         names = None if self.columns is None else list(self.columns)
         rows = open_table(self.path, columns=names).rows
         return rows if rows.flags.c_contiguous else np.ascontiguousarray(rows)
@@ -173,7 +177,7 @@ class ShardRows:
     def __getitem__(self, at: Any) -> Any:
         """A slice as a reference; rows at positions (m,), read here."""
         if isinstance(at, tuple):
-            return self[at[0]][(slice(None), *at[1:])]
+            return np.asarray(self[at[0]])[(slice(None), *at[1:])]
         if not isinstance(at, slice):
             return self._take(np.asarray(at))
         lo, hi, step = at.indices(len(self))
