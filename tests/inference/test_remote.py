@@ -16,7 +16,7 @@ from places import cluster, processes
 
 import stickbreak as sb
 from stickbreak.data import Sequences, batches
-from stickbreak.inference import collapsed, workers
+from stickbreak.inference import collapsed, executors, workers
 from stickbreak.inference.remote import pool, tasks
 
 RNG = np.random.default_rng(0)
@@ -141,6 +141,19 @@ def test_the_size_of_tasks_leaves_the_bits_alone(name: str, lanes: int) -> None:
     here = found_here(name)
     with sb.workers(lambda: ThreadPoolExecutor(3), lanes=lanes):
         assert contents(CASES[name]()) == here
+
+
+@pytest.mark.few(3)
+@pytest.mark.parametrize("n", [1, 2, 3])
+@pytest.mark.parametrize("name", ["mixture", "memoized", "chain", "segments", "trees", "heads"])
+def test_the_number_of_workers_leaves_the_bits_alone(
+    name: str, n: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = found_here(name)
+    with sb.workers(lambda: ThreadPoolExecutor(n)):
+        assert contents(CASES[name]()) == here
+    monkeypatch.setattr(executors, "count_workers", lambda n_jobs: n)  # of this machine
+    assert contents(CASES[name]()) == here
 
 
 def test_joblib_names_the_cluster_too(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -222,3 +222,40 @@ def test_a_fit_whose_scheduler_is_lost_resumes_elsewhere(tmp_path: Path, monkeyp
         assert model.predict(X).shape == (600,)
     resumed = sb.Mixture(2, random_state=0, inference=engine(**saved)).resume(X)
     assert resumed.lower_bound_ == bound
+
+
+DRIVER = """
+import os, signal, sys, numpy as np, stickbreak as sb
+from concurrent.futures import ProcessPoolExecutor
+import multiprocessing
+
+class Kill(sb.Callback):
+    def on_lap(self, record):
+        if record.lap == 2:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+if __name__ == "__main__":
+    engine = sb.MemoizedVB(n_batches=2, max_iter=4, tol=0, checkpoint="fit.ckpt",
+                           checkpoint_every=0.0, callbacks=[Kill()])
+    spawn = multiprocessing.get_context("spawn")
+    with sb.workers(ProcessPoolExecutor(1, spawn)):
+        sb.Mixture(2, random_state=0, inference=engine).fit(sb.open_shards("rows*.npy"))
+"""
+
+
+@pytest.mark.slow
+def test_a_fit_whose_driver_is_killed_resumes_elsewhere(tmp_path: Path, monkeypatch: Any) -> None:
+    for i in range(3):
+        np.save(tmp_path / f"rows{i}.npy", X[200 * i : 200 * i + 200])
+    script = tmp_path / "driver.py"
+    script.write_text(DRIVER)
+    done = subprocess.run([sys.executable, script], cwd=tmp_path, timeout=300, check=False)
+    assert done.returncode == -signal.SIGKILL
+    monkeypatch.chdir(tmp_path)
+    shards = sb.open_shards("rows*.npy")
+    whole = sb.Mixture(2, random_state=0, inference=engine()).fit(shards).lower_bound_
+    saved = {"checkpoint": tmp_path / "fit.ckpt", "checkpoint_every": 0.0}
+    with sb.workers(processes):
+        resumed = sb.Mixture(2, random_state=0, inference=engine(**saved)).resume(shards)
+    assert resumed.lower_bound_ == whole
+    assert len(resumed.trace_.laps) == 4

@@ -14,6 +14,7 @@ import pytest
 
 import stickbreak as sb
 from stickbreak.data import ShardRows, batches, scale
+from stickbreak.inference.remote import pool
 
 RNG = np.random.default_rng(0)
 X = RNG.choice([-5.0, 0.0, 5.0], (3000, 1)) + RNG.standard_normal((3000, 2))
@@ -56,7 +57,7 @@ FITS: dict[str, Callable[[Any], Any]] = {
         3, inference=sb.StochasticVB(batch_size=300, max_iter=2), random_state=0
     ).fit(X),
     "chain": lambda X: sb.HMM(3, max_iter=3, random_state=0).fit(X, lengths=LENGTHS),
-    "chain with trials": lambda X: sb.HDPHMM(max_iter=6, random_state=0).fit(X, lengths=LENGTHS),
+    "chain with trials": lambda X: sb.HDPHMM(max_iter=25, random_state=0).fit(X, lengths=LENGTHS),
 }
 
 
@@ -105,3 +106,15 @@ def test_scales_of_shards_are_those_of_the_table(shards: Any) -> None:
         one = sb.Mixture(2, family=family, max_iter=1, random_state=0).fit(X).family_
         two = sb.Mixture(2, family=family, max_iter=1, random_state=0).fit(shards).family_
         assert repr(one) == repr(two)
+
+
+def test_tasks_are_called_what_they_do(shards: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    names: set[str] = set()
+    of = pool.Packed.of
+    monkeypatch.setattr(
+        pool.Packed, "of", lambda call: names.add((found := of(call)).name) or found
+    )
+    with sb.workers(lambda: ThreadPoolExecutor(2)):
+        FITS["k-means||"](shards).predict(shards)
+        FITS["chain with trials"](shards)
+    assert {"measure", "measure_spread", "seed", "infer", "trial", "decode", "check"} <= names

@@ -100,7 +100,7 @@ def check_table(
 
     Values that are not finite raise ValueError, and so does what `check` refuses.
     """
-    for _ in _each(table, partial(_check_piece, check, allow_missing), pool):
+    for _ in _each(table, partial(_check_lane, check, allow_missing), pool):
         pass
 
 
@@ -154,7 +154,7 @@ def _moments(
     seen, is_whole = np.zeros_like(first), np.full(n_columns, not is_sparse(table.rows))
     # What overflows becomes infinite: families that need squares refuse it.
     with np.errstate(over="ignore", invalid="ignore"):
-        for found in _each(table, partial(_see_piece, change, check, allow_missing), pool):
+        for found in _each(table, partial(_measure_lane, change, check, allow_missing), pool):
             seen += found.seen
             first += found.total
             largest = np.fmax(largest, found.largest)
@@ -163,7 +163,7 @@ def _moments(
         mean = first / weight
         second, spread = np.zeros_like(first), np.zeros_like(first)
         for squares, departures in _each(
-            table, partial(_square_piece, change, mean, allow_missing), pool
+            table, partial(_measure_spread_lane, change, mean, allow_missing), pool
         ):
             second += squares
             spread += departures
@@ -210,12 +210,12 @@ def _each(table: Table, act: Callable[[Batch], Any], pool: Pool | None) -> Itera
         yield from pool.map(act, pieces)
 
 
-def _check_piece(check: Callable[[Any, int], None], allow_missing: bool, piece: Batch) -> None:
+def _check_lane(check: Callable[[Any, int], None], allow_missing: bool, piece: Batch) -> None:
     _find_missing(piece.rows, piece.row_at, allow_missing)
     check(piece.rows, piece.row_at)
 
 
-def _see_piece(
+def _measure_lane(
     change: Callable[[Any], Any],
     check: Callable[[Any, int], None] | None,
     allow_missing: bool,
@@ -233,7 +233,7 @@ def _see_piece(
         return _First(seen, _column_sums(_filled(rows, missing), repeats), largest, whole)
 
 
-def _square_piece(
+def _measure_spread_lane(
     change: Callable[[Any], Any], mean: Array, allow_missing: bool, piece: Batch
 ) -> tuple[Array | float, Array | float]:
     """Sums of squares, and of squares about the mean; the latter is 0 for CSR matrices."""

@@ -159,10 +159,10 @@ def _have_values(family: Any, whole: Batch, lo: int, hi: int, pool: Pool) -> Arr
     some = whole.part(lo, hi)
     if not is_by_reference(some.rows):
         return np.asarray(family.has_values(some.rows))
-    return np.concatenate(list(pool.map(partial(_values_lane, family), some.alone().lanes())))
+    return np.concatenate(list(pool.map(partial(_seed_values_lane, family), some.alone().lanes())))
 
 
-def _values_lane(family: Any, lane: Batch) -> Array:
+def _seed_values_lane(family: Any, lane: Batch) -> Array:
     return np.asarray(family.has_values(lane.rows))
 
 
@@ -183,7 +183,7 @@ def _update(
     for lo, hi in _chunks(whole.n_rows, whole.rows):
         lanes = whole.part(lo, hi).alone().lanes()
         at = lo
-        for distance, index in pool.map(partial(_compare_lane, family, fresh), lanes):
+        for distance, index in pool.map(partial(_seed_lane, family, fresh), lanes):
             end = at + len(distance)
             closer = distance < nearest[at:end]
             nearest[at:end] = np.where(closer, distance, nearest[at:end])
@@ -192,7 +192,7 @@ def _update(
         report(hi)
 
 
-def _compare_lane(family: Any, fresh: Any, lane: Batch) -> tuple[Array, Array]:
+def _seed_lane(family: Any, fresh: Any, lane: Batch) -> tuple[Array, Array]:
     """Divergence (n,) of each row of a lane from the nearest fresh row, and the index of that."""
     parts = [_compare_block(family, fresh, block.rows) for block in lane.blocks(BLOCK_ROWS)]
     return np.concatenate([distance for distance, _ in parts]), np.concatenate(

@@ -43,6 +43,8 @@ __all__ = [
 
 Held = tuple[tuple[str, int], ...]
 
+# of functions whose own name says little to those who look at a dashboard
+NAMES = {"held": "trial", "write": "answer"}
 KEPT_CALLS = 4  # unpacked potentials that a worker holds: tasks of one visit share them
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
 TRIM, MMAP = 1 << 30, 1 << 25  # bytes; the largest that glibc allows for maps
@@ -87,7 +89,7 @@ def describe_host(holds_memory: bool = True) -> Host:
 class Packed(NamedTuple):
     """A call without its jobs (its model and potentials), pickled once for all tasks of a visit.
 
-    name : what dashboards call its tasks: "infer", "held", "decode"
+    name : what dashboards call its tasks: "infer", "trial", "measure", "seed", "decode"
     """
 
     key: str
@@ -98,7 +100,8 @@ class Packed(NamedTuple):
     def of(cls, call: Callable[[Any], Any]) -> Packed:
         """Pack a call. Classes and functions of a script are packed by value."""
         name = getattr(getattr(call, "func", call), "__name__", "task")
-        return cls(uuid4().hex, name.strip("_").removesuffix("_lane"), dumps(call))
+        plain = name.strip("_").removesuffix("_lane")
+        return cls(uuid4().hex, NAMES.get(plain, plain), dumps(call))
 
 
 @dataclass(frozen=True)
