@@ -6,6 +6,7 @@ CPU seconds, of all processes together; the wall clock is not looked at. Needs t
 from __future__ import annotations
 
 import os
+import pickle
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -85,6 +86,7 @@ class Sizes:
 
     def __init__(self) -> None:
         self.potentials: list[int] = []
+        self.arrays: list[int] = []  # bytes of the arrays among them
         self.tasks: list[int] = []
 
     def watch(self) -> Callable[[], None]:
@@ -94,6 +96,9 @@ class Sizes:
         def packed(call: Any) -> Any:
             found = of(call)
             self.potentials.append(len(found.data))
+            buffers: list[pickle.PickleBuffer] = []
+            pickle.dumps(pickle.loads(found.data), 5, buffer_callback=buffers.append)
+            self.arrays.append(sum(buffer.raw().nbytes for buffer in buffers))
             return found
 
         def dumped(jobs: Any) -> bytes:
@@ -176,6 +181,12 @@ def _sizes(laps: Laps, n_rows: int) -> list[Row]:
     largest = f"{max(sizes.tasks):,}", f"{lane:,.0f}", f"{share:.2%}"
     return [
         Row("bytes of a task, and of the rows of one lane", *largest, "1%", share < 0.01),
-        Row("bytes of potentials, packed", f"{max(sizes.potentials):,}"),
+        _packed(max(sizes.potentials), max(sizes.arrays)),
         Row("tasks of a visit", f"{len(sizes.tasks)}"),
     ]
+
+
+def _packed(potentials: int, arrays: int) -> Row:
+    ratio = potentials / arrays
+    what = "bytes of potentials, packed, and of their arrays"
+    return Row(what, f"{potentials:,}", f"{arrays:,}", f"{ratio:.3f}x", "1.1x", ratio <= 1.1)

@@ -6,6 +6,7 @@ import contextlib
 import datetime
 import ipaddress
 import json
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -73,6 +74,7 @@ def test_caches_of_all_hosts_are_filled_at_once(command):  # noqa: F811
 
 
 def test_what_names_no_cluster_is_one_line(command, shards, tmp_path):  # noqa: F811
+    pytest.importorskip("distributed", reason="needs the extra dask")
     (tmp_path / "broken.json").write_text("{}")
     for given, told in (
         (["--workers", "nowhere.json"], "there is no such file"),
@@ -95,6 +97,13 @@ def test_what_names_no_cluster_is_one_line(command, shards, tmp_path):  # noqa: 
         done = command(*FIT, name, *(["x"] if name == "--array" else []))
         assert done.code == 2
         assert "does not apply to shards" in done.err
+
+
+def test_the_extra_is_named_where_it_is_missing(command, shards, monkeypatch):  # noqa: F811
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    done = command(*FIT, "--workers", "tcp://127.0.0.1:1")
+    assert done.code == 2
+    assert "--workers needs distributed: pip install 'stickbreak[dask]'" in done.err
 
 
 # ---------------------------------------------------------------------------------- TLS

@@ -300,3 +300,20 @@ def test_partitions_of_a_dead_worker_are_computed_again(tmp_path: Path) -> None:
     with cluster(2, apart=True, silence_logs=50) as client, sb.workers(client):
         model = sb.Mixture(3, inference=engine, random_state=0).fit(as_array())
     assert contents(model) == here
+
+
+def test_models_that_need_all_rows_are_fitted_in_memory(client: Any) -> None:
+    words = RNG.poisson(0.6, (60, 20)) + np.eye(60, 20, dtype=int)
+    lags = sb.AutoregressiveGaussian()
+    cases = (
+        (lambda rows: sb.HMM(2, family=lags, max_iter=2, random_state=0).fit(rows), X[:300]),
+        (lambda rows: sb.LatentDirichletAllocation(2, max_iter=2, random_state=0).fit(rows), words),
+        (
+            lambda rows: sb.HDPMixture(2, max_iter=2, random_state=0).fit(rows, lengths=[30] * 10),
+            X[:300],
+        ),
+    )
+    with client.as_current():
+        for fit, rows in cases:
+            one, two = (fit(each) for each in (da.from_array(rows, chunks=(150, -1)), rows))
+            assert one.lower_bound_ == pytest.approx(two.lower_bound_, rel=1e-12)

@@ -31,7 +31,10 @@ def on_workers(options: Mapping[str, Any]) -> Iterator[Any]:
                 raise ValueError(f"{_flag(name)} is for --workers: name its scheduler too")
         yield None
         return
-    distributed = require_extra("distributed", "dask", "--workers")
+    try:
+        distributed = require_extra("distributed", "dask", "--workers")
+    except ImportError as error:
+        raise ValueError(str(error)) from None
     with _connect(distributed, where, _security(where, options)) as client, sb.workers(client):
         try:
             yield client

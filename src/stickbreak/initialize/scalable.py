@@ -31,7 +31,7 @@ Report = Callable[[int, int], None]
 
 N_ROUNDS = 5  # as in the paper, where more rounds gained nothing
 CHUNK_ROWS = 1 << 18  # rows read together; this bounds memory
-SHARD_CHUNK_ROWS = 1 << 22  # the same where workers read: 64 lanes
+SHARD_CHUNK_ROWS = 1 << 21  # the same where workers read: 32 lanes, 100 MB here
 BLOCK_ROWS = 2048
 
 
