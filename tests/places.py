@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import os
 import time
+import warnings
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager, suppress
@@ -28,6 +30,15 @@ def leaving_no_process() -> Iterator[None]:
     while (left := _children() - before) and time.monotonic() < wait:
         time.sleep(0.05)
     assert not left, f"processes {sorted(left)} outlive their cluster"
+
+
+@contextmanager
+def _collecting() -> Iterator[None]:
+    """Collect what a cluster leaves now: tornado may forget a socket, which would warn later."""
+    yield
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        gc.collect()
 
 
 def _children() -> set[int]:
@@ -58,6 +69,7 @@ def cluster(
     quiet = {**ports, "scheduler_kwargs": {"dashboard": False}}
     options = {"threads_per_worker": 1, **quiet, **where, **options}
     with (
+        _collecting(),
         leaving_no_process(),
         distributed.LocalCluster(n_workers=n, processes=apart, **options) as made,
         distributed.Client(made, set_as_default=is_current) as client,
