@@ -14,7 +14,7 @@ from stickbreak.extras import require_extra
 
 __all__ = ["on_workers"]
 
-TIMEOUT = 10  # seconds to wait for a scheduler
+TIMEOUT = 20  # seconds to wait for a scheduler
 TLS = {"tls_ca_file": "tls_ca_file", "tls_cert": "tls_client_cert", "tls_key": "tls_client_key"}
 
 
