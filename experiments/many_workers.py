@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
+import math
+import os
 
 from benchmarks import scale_model
 
@@ -15,6 +17,7 @@ def run() -> Experiment:
     """Parts, laps on one and two workers, and the table for 8 to 100."""
     if importlib.util.find_spec("distributed") is None:
         raise MissingDataError("install the extra dask")
+    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else math.nan
     found = scale_model.run(quick=is_quick())
     rows = []
     for row in found.rows:
@@ -28,5 +31,6 @@ def run() -> Experiment:
         "of one thread) and put together for hosts on a network of 10 Gb/s. Nothing beyond two "
         "workers was measured.",
         rows,
-        " ".join(found.notes),
+        f"{' '.join(found.notes)} Load average at the start: {load:.1f}; above that number of "
+        "processors the clock tells nothing.",
     )
