@@ -29,6 +29,7 @@ NAMES = (
     "search_cost",
     "scaling",
     "scale_out",
+    "scale_model",
     "on_disk",
     "corpora_on_disk",
     "out_of_core",

@@ -31,7 +31,7 @@ EXPERIMENTS = (
     "swedish_links", "hansards", "hansards_peers", "hansards_streams", "hansards_laps",
     "hansards_priors", "hansards_others", "alignment_speed", "alignment_growth",
     "dependencies", "unlabelled_trees", "grammar_sizes", "latent_annotations", "segmentation",
-    "report_checks",
+    "report_checks", "many_workers",
 )  # fmt: skip
 RESULTS = Path(__file__).parent / "RESULTS.md"
 

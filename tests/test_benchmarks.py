@@ -5,12 +5,13 @@ machine.
 from __future__ import annotations
 
 import importlib.util
+import math
 from itertools import pairwise
 
 import numpy as np
 import pytest
 
-from benchmarks import chain_laps, laps, table_sweeps, threads
+from benchmarks import chain_laps, laps, scale_model, table_sweeps, threads
 from benchmarks.run import NAMES
 
 
@@ -82,3 +83,30 @@ def test_threads_are_not_judged_on_a_busy_machine():
 def test_what_others_use_is_a_share():
     used = threads.others(0.05)
     assert used is None or 0.0 <= used <= 1.0
+
+
+def test_a_lap_of_equal_lanes_costs_its_rounds_and_what_travels():
+    costs = scale_model.Costs(row=1e-6, task=1e-3, begin=2e-3, visit=0.1, bandwidth=math.inf)
+    lanes = np.full(64, 65_536.0)
+    one = scale_model.Work(lanes)
+    assert scale_model.lap(costs, one, 1) == pytest.approx(
+        0.1 + 64 * 0.065536 + 2 * 0.002 + 0.001, rel=1e-3
+    )  # two tasks on one worker
+    free = scale_model.Costs(row=1e-6, task=0.0, begin=0.0, visit=0.0, bandwidth=math.inf)
+    assert scale_model.speedup(free, one, 64) == pytest.approx(64, rel=0.2)  # latencies
+    capped = scale_model.Work(np.full(16, 4 * 65_536.0))
+    assert scale_model.speedup(free, capped, 64) < 16
+    far = scale_model.Costs(row=1e-6, task=0.0, begin=0.0, visit=0.0)
+    tree = scale_model.Work(lanes, received=4e7)
+    alone = scale_model.Work(lanes, received=4e7, has_tree=False)
+    assert scale_model.lap(far, tree, 64) < scale_model.lap(far, alone, 64)
+
+
+def test_the_longest_tasks_first_leave_little_to_wait_for():
+    assert scale_model.makespan([1.0, 1.0, 2.0], 2) == 2.0
+    assert scale_model.makespan([3.0, 3.0, 2.0, 2.0, 2.0], 2) == 7.0
+    assert scale_model.makespan([1.0] * 4, 4, each=1.0) == 5.0
+    lengths = scale_model.genome()
+    assert len(lengths) == 173
+    assert lengths.sum() == pytest.approx(15_400_000, rel=1e-4)
+    assert 2.3 < lengths.max() / lengths.mean() < 2.5

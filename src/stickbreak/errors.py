@@ -24,6 +24,7 @@ __all__ = [
     "in_one_line",
     "quoted",
     "rows_named",
+    "shards_named",
 ]
 
 # What values that make no sense raise while something is built from them.
@@ -129,6 +130,27 @@ def rows_named(offsets: Any) -> Iterator[None]:
         error.args = (
             _ROW.sub(lambda found: _name_row(int(found[1]), offsets), str(error.args[0]), count=1),
         )
+        raise
+
+
+@contextmanager
+def shards_named(starts: Sequence[int], names: Sequence[str]) -> Iterator[None]:
+    """Replace "row 17" in errors raised within by a row of a shard.
+
+    starts : the first row of each shard. names : what messages call them
+    """
+    try:
+        yield
+    except ValueError as error:
+        if len(error.args) != 1:
+            raise
+
+        def named(found: re.Match[str]) -> str:
+            row = int(found[1])
+            i = max(bisect_right(starts, row) - 1, 0)
+            return f"shard {names[i]}, row {row - starts[i]}"
+
+        error.args = (_ROW.sub(named, str(error.args[0]), count=1),)
         raise
 
 

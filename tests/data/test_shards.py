@@ -52,6 +52,7 @@ def test_slices_are_references_and_read_the_same_rows(folder: Path) -> None:
     np.testing.assert_array_equal(rows[7], X[7])
     np.testing.assert_array_equal(rows[X[:, 0] > 0], X[X[:, 0] > 0])
     np.testing.assert_array_equal(rows[::7, 1], X[::7, 1])
+    np.testing.assert_array_equal(rows[:, 1], X[:, 1])
 
 
 def test_a_slice_names_only_its_own_files_when_it_travels(folder: Path) -> None:

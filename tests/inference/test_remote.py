@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -14,9 +15,9 @@ import pytest
 from places import cluster, processes
 
 import stickbreak as sb
-from stickbreak.data import batches
-from stickbreak.inference import collapsed
-from stickbreak.inference.remote import pool
+from stickbreak.data import Sequences, batches
+from stickbreak.inference import collapsed, executors, workers
+from stickbreak.inference.remote import pool, tasks
 
 RNG = np.random.default_rng(0)
 MEANS = np.array([[-4.0, 0.0], [0.0, 4.0], [4.0, 0.0]])
@@ -142,6 +143,19 @@ def test_the_size_of_tasks_leaves_the_bits_alone(name: str, lanes: int) -> None:
         assert contents(CASES[name]()) == here
 
 
+@pytest.mark.few(3)
+@pytest.mark.parametrize("n", [1, 2, 3])
+@pytest.mark.parametrize("name", ["mixture", "memoized", "chain", "segments", "trees", "heads"])
+def test_the_number_of_workers_leaves_the_bits_alone(
+    name: str, n: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = found_here(name)
+    with sb.workers(lambda: ThreadPoolExecutor(n)):
+        assert contents(CASES[name]()) == here
+    monkeypatch.setattr(executors, "count_workers", lambda n_jobs: n)  # of this machine
+    assert contents(CASES[name]()) == here
+
+
 def test_joblib_names_the_cluster_too(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     joblib = pytest.importorskip("joblib")
     here, sent = found_here("mixture"), []
@@ -227,3 +241,24 @@ def test_shards_are_read_by_workers_and_never_travel(
     with sb.workers(client, lanes=1):
         assert fit() == here
     assert max(sizes) < 1_500  # bytes: a name, a digest and where the lane is
+
+
+BEGUN: list[int] = []
+
+
+def note_rows(lane: Any) -> int:
+    BEGUN.append(lane.n_rows)
+    return int(lane.n_rows)
+
+
+def test_the_longest_tasks_begin_first_and_results_keep_their_order(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(pool, "dumps", pickle.dumps)
+    monkeypatch.setattr(tasks, "dumps", pickle.dumps)
+    every = Sequences(X, offsets=np.array([0, 10, 30, 330, 350, 700])).whole()
+    lanes = [every.part(i, i + 1) for i in range(5)]
+    BEGUN.clear()
+    with sb.workers(lambda: ThreadPoolExecutor(1), lanes=1), workers(1) as place:
+        assert list(place.map(note_rows, lanes)) == [10, 20, 300, 20, 350]
+    assert BEGUN == [350, 300, 20, 20, 10]

@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from places import cluster, processes
 
 import stickbreak as sb
 from stickbreak.data import batches
-from stickbreak.errors import NumericalError
+from stickbreak.errors import NumericalError, ShardError
 from stickbreak.inference.remote import executors, pool, tasks
 from stickbreak.models import lanes
 
@@ -90,7 +91,8 @@ def test_clients_that_cannot_work_are_refused() -> None:
         enter(client)
 
     async def within_a_loop() -> None:
-        how = {"n_workers": 1, "processes": False, "dashboard_address": None}
+        ports = {"dashboard_address": "127.0.0.1:0", "worker_dashboard_address": "127.0.0.1:0"}
+        how = {"n_workers": 1, "processes": False, **ports}
         async with (
             distributed.LocalCluster(asynchronous=True, **how) as made,
             distributed.Client(made, asynchronous=True) as client,
@@ -108,6 +110,36 @@ def test_a_worker_with_another_version_is_named(monkeypatch: pytest.MonkeyPatch)
     message = r"worker process \d+ on .* has stickbreak .*; the fit has stickbreak 0\.0"
     with sb.workers(lambda: ThreadPoolExecutor(1)), pytest.raises(ValueError, match=message):
         fit()
+
+
+def test_a_worker_of_the_cluster_with_another_version_is_named() -> None:
+    with cluster(1) as client, pytest.MonkeyPatch.context() as patch:
+        host = tasks.describe_host()
+        other = host._replace(versions=(("stickbreak", "0.0"), *host.versions[1:]))
+        answers = iter([{"tcp://there": ""}, {"tcp://there": other}])
+        patch.setattr(client, "run", lambda act, **how: next(answers))
+        message = "worker tcp://there has stickbreak 0.0, numpy .*; this process has stickbreak"
+        with pytest.raises(ValueError, match=message):
+            enter(client)
+
+
+def test_files_that_workers_do_not_see_are_named_before_any_lap(tmp_path: Path) -> None:
+    for i in range(2):
+        np.save(tmp_path / f"rows{i}.npy", X[300 * i : 300 * i + 300])
+    shards = sb.open_shards(str(tmp_path / "*.npy"))
+    laps: list[int] = []
+
+    class Count(sb.Callback):
+        def on_step(self, info: Any) -> None:
+            laps.append(info.lap)
+
+    engine = sb.MemoizedVB(n_batches=2, callbacks=[Count()])
+    model = sb.Mixture(2, random_state=0, inference=engine)
+    (tmp_path / "rows1.npy").rename(tmp_path / "elsewhere.npy")
+    told = r"rows1\.npy cannot be read by process \d+ on .*: put it where all workers see it"
+    with processes(1) as executor, sb.workers(executor), pytest.raises(ShardError, match=told):
+        model.fit(shards)
+    assert not laps
 
 
 def test_errors_of_tasks_are_those_of_the_fit(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -198,3 +230,19 @@ def test_interrupts_leave_nothing_behind(kind: str, monkeypatch: pytest.MonkeyPa
 
 def client_holds(client: Any) -> bool:
     return bool(client.futures) or any(client.has_what().values())
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/net/tcp"), reason="needs Linux")
+def test_clusters_of_tests_listen_on_loopback_only() -> None:
+    with cluster(2) as client:
+        own = {os.path.realpath(f"/proc/self/fd/{fd}") for fd in os.listdir("/proc/self/fd")}
+        inodes = {name.rpartition(":[")[2].rstrip("]") for name in own if "socket:[" in name}
+        rows = [
+            line.split()
+            for name in ("tcp", "tcp6")
+            for line in Path(f"/proc/net/{name}").read_text().splitlines()[1:]
+        ]
+        addresses = {row[1] for row in rows if row[3] == "0A" and row[9] in inodes}
+        assert client.status == "running"
+    assert addresses, "no port is open: the test looks at the wrong place"
+    assert {address.split(":")[0] for address in addresses} == {"0100007F"}

@@ -47,6 +47,7 @@ from .options import (
     TOPICS,
     USE,
     VOCABULARY,
+    WORKERS,
     with_options,
 )
 
@@ -125,7 +126,7 @@ def _add_fit(entry: ModelEntry) -> None:
         "pairs": _fit_pairs,
         "sentences": _fit_sentences,
     }[entry.reads](entry)
-    made = with_options(command, (own, *tables, OUTPUT), entry.defaults)
+    made = with_options(command, (own, *tables, WORKERS, OUTPUT), entry.defaults)
     fit.command(entry.name, help=entry.help, epilog=teach(*entry.example))(made)
 
 
@@ -199,7 +200,7 @@ def _add(
 @_add(
     *FIRST_FIT,
     "stickbreak predict clusters.stickbreak clusters.csv --out labels.csv",
-    tables=(USE, SYMMETRIZE, OUTPUT),
+    tables=(USE, SYMMETRIZE, WORKERS, OUTPUT),
 )
 def predict(
     model: ModelFile,
@@ -242,7 +243,7 @@ def predict(
 @_add(
     *FIRST_FIT,
     "stickbreak score clusters.stickbreak clusters.csv",
-    tables=(USE, SYMMETRIZE, OUTPUT),
+    tables=(USE, SYMMETRIZE, WORKERS, OUTPUT),
 )
 def score(
     model: ModelFile,
@@ -342,7 +343,7 @@ def compare(
     write_comparison(one, other, data, html, options)
 
 
-@_add(*CHECKPOINTED, tables=(RESUME, OUTPUT))
+@_add(*CHECKPOINTED, tables=(RESUME, WORKERS, OUTPUT))
 def resume(
     checkpoint: Annotated[
         Path,
@@ -365,7 +366,7 @@ def resume(
 
 @_add(
     "stickbreak warmup --family gaussian",
-    tables=({"json": OUTPUT["json"], "quiet": OUTPUT["quiet"]},),
+    tables=(WORKERS, {"json": OUTPUT["json"], "quiet": OUTPUT["quiet"]}),
 )
 def warmup(
     family: Annotated[
@@ -374,7 +375,10 @@ def warmup(
     ] = None,
     **options: Any,
 ) -> None:
-    """Compile all kernels into the cache: the first fit is faster."""
+    """Compile all kernels into the cache: the first fit is faster.
+
+    With --workers: into the caches of all hosts of a cluster, at once.
+    """
     from .warmup import compile_kernels
 
     compile_kernels(family, options)

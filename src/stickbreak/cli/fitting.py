@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import secrets
 import time
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 import stickbreak as sb
-from stickbreak.data import Corpus, FileTable, WordsError, read_names, read_runs
+from stickbreak.data import WordsError
 from stickbreak.estimators.model_files import continue_fit, estimator_of
-from stickbreak.families.base import BaseFamily
 from stickbreak.inference import ENGINES, read_checkpoint
 from stickbreak.progress import Phase
-from stickbreak.reading import offsets_of_runs, open_words
 
 from .bitexts import open_bitext, write_links
+from .data_files import (
+    open_corpus,
+    open_sequences,
+    refuse_pair_options,
+    refuse_table_options,
+)
 from .models import ModelEntry, reads, reads_documents, reads_pairs, reads_sentences
 from .options import ENGINE
 from .output import check_target, configure_logs, print_json, print_lines
@@ -26,84 +27,11 @@ from .sentences import training_data
 from .showing import component_lines, facts
 
 __all__ = [
-    "find_sequences",
-    "fit_documents",
-    "fit_model",
-    "fit_pairs",
-    "interruptible",
-    "make_model",
-    "open_corpus",
-    "open_data",
-    "refuse_pair_options",
-    "refuse_table_options",
-    "report",
+    "fit_documents", "fit_model", "fit_pairs", "interruptible", "make_model", "report",
     "resume_model",
-]
+]  # fmt: skip
 
 MIXED = {"null": float, "horizontal": int}  # options that take a number or a word
-
-
-def open_data(
-    path: Path, columns: Any, family: BaseFamily, options: dict[str, Any], verbose: int
-) -> FileTable:
-    """The table in a command's DATA; words become categories where the family has them."""
-    with Phase(f"reading {path.name}", bool(verbose)) as phase:
-        act = partial(
-            sb.open_table,
-            path,
-            columns=columns,
-            array=options["array"],
-            header=options["header"],
-            report=phase.update,
-        )
-        return open_words(act, family, None)
-
-
-def open_corpus(path: Path, words: Any, verbose: int, n_words: int | None = None) -> Corpus:
-    """The documents in a command's CORPUS.
-
-    words : the vocabulary, or its file. n_words : its size if there are no words.
-    """
-    with Phase(f"reading {path.name}", bool(verbose)) as phase:
-        return sb.read_corpus(path, words=words, n_words=n_words, report=phase.update)
-
-
-def refuse_table_options(what: str, options: dict[str, Any]) -> None:
-    """Refuse options of tables for documents. what : where the model of documents comes from."""
-    for name in ("sequence_id", "array", "header"):
-        if options[name] is not None:
-            raise ValueError(
-                f"--{name.replace('_', '-')} is for tables; {what} is of a model of documents"
-            )
-
-
-def refuse_pair_options(what: str, estimator: str | None, options: dict[str, Any]) -> None:
-    """Refuse options of sentence pairs for other models, and of tables for sentence pairs."""
-    is_aligner = reads_pairs(estimator)
-    others = ("sequence_id", "array", "header", "words")
-    for name in others if is_aligner else ("target", "encoding", "symmetrize", "gold", "word"):
-        if options.get(name) is not None:
-            kind = "tables and documents" if is_aligner else "sentence pairs"
-            raise ValueError(
-                f"--{name.replace('_', '-')} is for {kind}; {what} holds a {estimator}"
-            )
-
-
-def find_sequences(
-    data: Path, columns: list[str] | None, identity: str | None, options: dict[str, Any]
-) -> tuple[list[str] | None, dict[str, Any]]:
-    """The columns to read besides those that name sequences, and arguments of `fit` and `predict`.
-
-    The arguments say where sequences are.
-    """
-    if identity is None:
-        return columns, {}
-    where = {"array": options["array"], "header": options["header"]}
-    lengths = np.diff(offsets_of_runs(read_runs(data, identity, **where)))
-    names = read_names(data, **where) or ()
-    return [name for name in names if name != identity] if columns is None else columns, {
-        "lengths": lengths
-    }
 
 
 def split_columns(text: str | None) -> list[str] | None:
@@ -202,8 +130,7 @@ def fit_model(
     if stream:
         n_rows = _stream(model, data, columns, options, verbose)
     else:
-        columns, where = find_sequences(data, columns, identity, options)
-        table = open_data(data, columns, model._make_family(), options, verbose)
+        table, where = open_sequences(data, columns, model._make_family(), options, verbose)
         n_rows = table.n_rows
         interruptible(lambda: model.fit(table, **where), options["checkpoint"], data, identity)
     report(model, n_rows, time.monotonic() - began, out, options)
@@ -328,9 +255,8 @@ def _open_again(
         made = estimator_of(settings, checkpoint)
         given = training_data(made, data, options["column"])
         return given, len(given), {}
-    columns, where = find_sequences(data, names, options["sequence_id"], options)
     family = estimator_of(settings, checkpoint)._make_family()
-    table = open_data(data, columns, family, options, verbose)
+    table, where = open_sequences(data, names, family, options, verbose)
     return table, table.n_rows, where
 
 

@@ -13,7 +13,7 @@ import typer
 __all__ = [
     "ALIGNERS", "ALIGNER_ENGINE", "BITEXT", "CHECKS", "COMPARED", "DATA", "ENGINE", "ESTIMATOR",
     "OUTPUT", "PAGE", "RESUME", "SENTENCES", "SEQUENCES", "SYMMETRIZE", "TOPICS", "TOPIC_ENGINE",
-    "USE", "VOCABULARY", "Option", "Stopped", "with_options",
+    "USE", "VOCABULARY", "WORKERS", "Option", "Stopped", "with_options",
 ]  # fmt: skip
 
 
@@ -294,6 +294,18 @@ SENTENCES = {
     )
 }
 
+WORKERS = {
+    "workers": Option(
+        str,
+        "Run on a dask cluster: the address of its scheduler, such as tls://host:8786, or its "
+        "scheduler file. DATA may then be a quoted pattern of shards that all workers see.",
+        metavar="ADDRESS",
+    ),
+    "tls_ca_file": Option(Path, "Of --workers: the authority that signed all certificates."),
+    "tls_cert": Option(Path, "Of --workers: your certificate."),
+    "tls_key": Option(Path, "Of --workers: the key of your certificate."),
+}
+
 RESUME = {
     "n_jobs": ESTIMATOR["n_jobs"],
     **SEQUENCES,
@@ -369,8 +381,14 @@ def with_options(
         )
 
     def command(*arguments: Any, **options: Any) -> Any:
+        place = {name: options.pop(name) for name in WORKERS if name in options}
         try:
-            return function(*arguments, **options)
+            if not place:
+                return function(*arguments, **options)
+            from .places import on_workers
+
+            with on_workers(place):
+                return function(*arguments, **options)
         except (KeyboardInterrupt, BrokenPipeError) as cause:
             raise Stopped(cause) from None
 

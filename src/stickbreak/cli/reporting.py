@@ -10,7 +10,7 @@ from stickbreak.report import Report
 from stickbreak.targets import check_target as resolve_target
 
 from .bitexts import open_bitext
-from .fitting import refuse_table_options
+from .data_files import refuse_table_options
 from .models import reads_documents, reads_pairs, reads_sentences
 from .output import check_target, configure_logs, print_json, print_lines
 from .sentences import is_of_tags, read_file

@@ -19,7 +19,7 @@ from stickbreak.reading import Groups, Stack, count_documents
 from stickbreak.stats import Array
 
 from .bitexts import open_bitext, predict_links, score_pairs
-from .fitting import find_sequences, open_corpus, refuse_pair_options, refuse_table_options
+from .data_files import find_sequences, open_corpus, refuse_pair_options, refuse_table_options
 from .models import reads, reads_documents, reads_pairs, reads_sentences
 from .output import check_target, configure_logs, print_json, print_lines, write_rows
 from .sentences import predict_sentences, score_sentences

@@ -5,6 +5,8 @@ from __future__ import annotations
 import tempfile
 import time
 import warnings
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ import numpy as np
 
 import stickbreak as sb
 from stickbreak.families.names import FAMILIES
+from stickbreak.inference.remote import DaskPlace, current_place
 from stickbreak.kernels.compile import cache_folder
 from stickbreak.progress import Phase
 
@@ -28,28 +31,38 @@ def compile_kernels(families: list[str] | None, options: dict[str, Any]) -> None
             raise ValueError(
                 f"unknown family {name!r}; choose one of {', '.join(sorted(FAMILIES))}"
             )
-    chosen = families or sorted(FAMILIES)
-    began = time.monotonic()
-    with (
-        Phase("compiling", bool(verbose)) as phase,
-        tempfile.TemporaryDirectory(prefix="stickbreak-") as folder,
-    ):
+    chosen, began = families or sorted(FAMILIES), time.monotonic()
+    place, is_whole = current_place(), families is None
+    with Phase("compiling", bool(verbose)) as phase:
+        if isinstance(place, DaskPlace):
+            folders = place.run_on_hosts(partial(compile_here, chosen, is_whole))
+        else:
+            folders = {"": compile_here(chosen, is_whole, phase.update)}
+    seconds = time.monotonic() - began
+    kept = sorted(set(folders.values()))
+    if options["json"]:
+        found = {"families": chosen, "seconds": round(seconds, 3), "folder": ", ".join(kept)}
+        print_json(found if "" in folders else {**found, "hosts": sorted(folders)})
+        return
+    where = "" if "" in folders else f" on {', '.join(sorted(folders))}"
+    what = f"compiled {len(chosen)} families in {seconds:.1f} s{where}"
+    print_lines([f"{what}; kept in {', '.join(kept)}"])
+
+
+def compile_here(
+    families: list[str], documents: bool, report: Callable[[int, int], None] | None = None
+) -> str:
+    """Compile in this process; the folder of its cache. documents : whether models of them too"""
+    with tempfile.TemporaryDirectory(prefix="stickbreak-") as folder:
         path = Path(folder) / "rows.csv"
         path.write_text("a,b\n" + "".join(f"{i % 2},{i % 3 % 2}\n" for i in range(40)))
-        for i, name in enumerate(chosen):
+        for i, name in enumerate(families):
             _use(name, path)
-            phase.update(i + 1, len(chosen) + 1)
-        if families is None:
+            if report is not None:
+                report(i + 1, len(families) + 1)
+        if documents:
             _use_documents()
-    seconds = time.monotonic() - began
-    if options["json"]:
-        print_json(
-            {"families": chosen, "seconds": round(seconds, 3), "folder": str(cache_folder())}
-        )
-    else:
-        print_lines(
-            [f"compiled {len(chosen)} families in {seconds:.1f} s; kept in {cache_folder()}"]
-        )
+    return str(cache_folder())
 
 
 def _use(name: str, path: Path) -> None:

@@ -5,14 +5,16 @@ from .bitext import Bitext, Side, number_pairs, read_bitext
 from .brackets import ConstituentTree, iter_trees, parse_brackets, read_trees, write_trees
 from .conllu import ConlluSentence, check_heads, iter_conllu, read_conllu, write_conllu
 from .corpora import Corpus, read_corpus, read_words
+from .document_shards import DocumentShards
 from .documents import Documents
 from .lags import lag_rows
 from .links import Gold, Links, as_links, read_gold, read_links, symmetrize
+from .picked_rows import is_by_reference, load_rows
 from .readers import FileTable, open_like, open_table, read_names, read_pieces, read_runs
 from .runs import Runs, find_runs, join_runs
 from .scale import Scale, check_table, measure, name_columns
 from .sequences import Sequences, span_rows
-from .shard_rows import ShardRows, is_by_reference, load_rows
+from .shard_rows import ShardRows
 from .shards import ShardTable, open_shards
 from .spill import Shelf, Spill, Spilled
 from .spool import GrowingColumn, scratch
@@ -40,6 +42,7 @@ __all__ = [
     "ConlluSentence",
     "ConstituentTree",
     "Corpus",
+    "DocumentShards",
     "Documents",
     "FileTable",
     "Gold",

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from .shard_rows import is_by_reference, load_rows
+from .picked_rows import is_by_reference, load_rows
 
 __all__ = [
     "LANE_ROWS",
@@ -237,8 +237,11 @@ class Batch:
         return is_by_reference(self.rows)
 
     def loaded(self) -> Batch:
-        """The same part with its rows in memory, or mapped."""
-        return self.with_rows(load_rows(self.rows)) if self.is_by_reference else self
+        """The same part with its rows, and counts of words, in memory, or mapped."""
+        if not self.is_by_reference:
+            return self
+        repeats = None if self.repeats is None else np.asarray(self.repeats)
+        return self._with(rows=load_rows(self.rows), repeats=repeats)
 
     def repeats_or_ones(self) -> Array:
         """(n,) repeats, or ones if there are none."""
@@ -319,14 +322,25 @@ class Batch:
             [self] if count == 1 else self._cut_near(np.linspace(0, self.n_rows, count + 1)[1:-1])
         )
 
-    def _lanes_of_files(self) -> list[Batch]:
-        """Nearly equal parts of each file, of about 65,536 rows, however many."""
+    def _lanes_of_files(self, done: Array | None = None) -> list[Batch]:
+        """Nearly equal parts of each file, of about 65,536 rows, however many.
+
+        done (units,) : work up to the end of each unit, in rows, if that is not their number
+        """
         ends = np.r_[0, self.rows.cuts, self.n_rows]
+        if done is not None:
+            at = ends if self.offsets is None else np.searchsorted(self.offsets, ends)
+            ends = np.r_[0, done][at]
         targets = [
             np.linspace(lo, hi, 1 + max(1, round((hi - lo) / SHARD_LANE_ROWS)))[1:]
             for lo, hi in pairwise(ends.tolist())
         ]
-        return self._cut_near(np.concatenate(targets)[:-1])
+        inner = np.concatenate(targets)[:-1]
+        return (
+            self._cut_near(inner)
+            if done is None
+            else self._cut_at(np.searchsorted(done, inner, "right"))
+        )
 
     def _n_lanes(self) -> int:
         if self.offsets is None:
@@ -337,6 +351,8 @@ class Batch:
 
     def _lanes_by_work(self, count: int | None, work: Array) -> list[Batch]:
         done = np.cumsum(work)
+        if count is None and self.is_by_reference:
+            return self._lanes_of_files(done)
         if count is None:
             count = min(MAX_LANES, max(1, int(done[-1]) // ORDERED_ROWS))
             count -= count % 2 if count > 1 else 0

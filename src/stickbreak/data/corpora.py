@@ -21,7 +21,7 @@ from .document_formats import (
 from .limits import limit, refusal
 from .lines import LineReader, Report
 
-__all__ = ["Corpus", "open_file", "read_corpus", "read_words", "require_file"]
+__all__ = ["Corpus", "open_file", "read_corpus", "read_vocabulary", "read_words", "require_file"]
 
 LDAC_LINE = re.compile(rb"\s*(\d{1,18})((?:\s+\d+:\d+)+)\s*")
 
@@ -79,9 +79,7 @@ def read_corpus(
     [[1, 0, 0, 2], [0, 5, 0, 0]]
     """
     path = require_file(path)
-    known = _read_known(words)
-    if known is not None and n_words is not None and len(known) != n_words:
-        raise ValueError(f"n_words={n_words} but {_name_list(words)} has {len(known)} words")
+    known = read_vocabulary(words, n_words)
     try:
         with open_file(path) as file:
             head = LineReader(path, file).first(4)
@@ -123,15 +121,15 @@ def require_file(path: str | os.PathLike[str]) -> Path:
     return path
 
 
-def _read_known(words: Any) -> tuple[str, ...] | None:
-    """The user's vocabulary, given as a file or as words."""
+def read_vocabulary(words: Any, n_words: int | None = None) -> tuple[str, ...] | None:
+    """The user's vocabulary, given as a file or as words. n_words : what its size must be"""
     if words is None:
         return None
-    return (
-        read_words(words)
-        if isinstance(words, str | os.PathLike)
-        else tuple(str(word) for word in words)
-    )
+    is_file = isinstance(words, str | os.PathLike)
+    known = read_words(words) if is_file else tuple(str(word) for word in words)
+    if n_words is not None and len(known) != n_words:
+        raise ValueError(f"n_words={n_words} but {_name_list(words)} has {len(known)} words")
+    return known
 
 
 def _name_list(words: Any) -> str:

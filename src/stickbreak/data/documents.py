@@ -12,6 +12,7 @@ import numpy as np
 from scipy import sparse
 
 from .batches import Array, Batch
+from .picked_rows import is_by_reference
 from .sequences import Sequences
 from .spool import GrowingColumn
 from .table import Steps, Table, is_on_disk, is_sparse
@@ -78,11 +79,14 @@ class Documents(Sequences):
     def batches(self, n_batches: int | str = "auto") -> list[Batch]:
         """Contiguous batches with nearly equal numbers of distinct words; "auto": 100,000 each.
 
-        Each batch has its own vocabulary.
+        Each batch has its own vocabulary, but for shards, whose batches are as large as those of
+        other shards.
         """
         parts = self._cut(n_batches)
         if len(parts) == 1:
             return [self.whole()]
+        if is_by_reference(self.rows):  # to know their words, all would have to be read
+            return parts
         if is_on_disk(self.rows):
             return own_vocabularies(parts)
         return [own_vocabulary(part) for part in parts]
@@ -90,7 +94,8 @@ class Documents(Sequences):
     def _cut(self, n_batches: int | str) -> list[Batch]:
         """The same batches, with the vocabulary of all."""
         if n_batches == "auto":
-            n_batches = max(1, round(self.n_rows / BATCH_WORDS))
+            most = self.batch_rows if is_by_reference(self.rows) else BATCH_WORDS
+            n_batches = max(1, round(self.n_rows / most))
         count = max(1, min(int(n_batches), self.n_spans))
         assert self.offsets is not None
         cuts = np.searchsorted(self.offsets, np.linspace(0, self.n_rows, count + 1)[1:-1])
@@ -117,7 +122,7 @@ class Documents(Sequences):
     def take(self, indices: Array, id: int = 0) -> Batch:
         """The documents `indices`, in their order, with their own vocabulary."""
         chosen = np.sort(indices)
-        found = super().take(chosen, id)
+        found = super().take(chosen, id).loaded()
         return own_vocabulary(
             replace(found, times=None if self.times is None else self.times[chosen])
         )

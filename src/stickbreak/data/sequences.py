@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .batches import Batch, Companion, Windows, span_offsets, span_rows
+from .picked_rows import pick_rows
 from .table import Steps, Table
 
 __all__ = ["Sequences", "span_rows"]
@@ -121,7 +122,8 @@ class Sequences(Table):
             rows, repeats, sets = (None if v is None else join_spans(v, spans) for v in values)
         else:
             at, offsets = span_rows(begins, ends)
-            rows, repeats, sets = (None if v is None else v[at] for v in values)
+            rows = pick_rows(self.rows, at)
+            repeats, sets = (None if v is None else v[at] for v in values[1:])
         return Batch(id, rows, offsets, repeats, sets, companion=self._companion_of(chosen))
 
     def _companion_of(self, units: Array) -> Companion | None:
@@ -194,7 +196,7 @@ class Sequences(Table):
         )
         return Batch(
             id,
-            self.rows[at],
+            pick_rows(self.rows, at),
             offsets,
             repeats,
             None if self.sets is None else self.sets[at],

@@ -1,4 +1,4 @@
-"""Rows of several files, by reference: sliced without reading, read where a lane is inferred."""
+"""Rows of several shards, by reference: sliced without reading, read where a lane is inferred."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from stickbreak.errors import ShardError
 
-__all__ = ["ShardFile", "ShardRows", "digest_file", "is_by_reference", "load_rows"]
+__all__ = ["Shard", "ShardFile", "ShardRows", "digest_file", "require_contents", "same_file_twice"]
 
 Array = npt.NDArray[Any]
 
@@ -33,6 +33,29 @@ def digest_file(path: str, size: int) -> str:
             file.seek(int(at))
             found.update(file.read(PLACE_BYTES))
     return found.hexdigest()
+
+
+def require_contents(path: str, size: int, digest: str) -> None:
+    """Raise ShardError, with this process, if a file is not there or not what it was."""
+    reader = socket.gethostname(), os.getpid()
+    try:
+        found = os.stat(path).st_size
+        if found != size:
+            raise ShardError(
+                f"shard {path} has {found:,} bytes on {reader[0]}; it had {size:,} when it was "
+                "opened",
+                reader,
+            )
+        if digest_file(path, size) != digest:
+            raise ShardError(
+                f"shard {path} has other contents on {reader[0]} than when it was opened", reader
+            )
+    except OSError as error:
+        raise ShardError(
+            f"shard {path} cannot be read by process {reader[1]} on {reader[0]} "
+            f"({error.strerror}): put it where all workers see it under this name",
+            reader,
+        ) from None
 
 
 @dataclass(frozen=True)
@@ -62,29 +85,18 @@ class ShardFile:
                 _OPEN.popitem(last=False)
             return rows
 
+    def between(self, begin: int, end: int) -> Array:
+        """Rows begin:end (n, D), mapped."""
+        return self.rows()[begin:end]
+
+    def take(self, at: Array) -> Array:
+        """Rows at positions (m,)."""
+        return self.rows()[at]
+
     def _read(self) -> Array:
         from .readers import open_table
 
-        reader = socket.gethostname(), os.getpid()
-        try:
-            size = os.stat(self.path).st_size
-            if size != self.size:
-                raise ShardError(
-                    f"shard {self.path} has {size:,} bytes on {reader[0]}; it had {self.size:,} "
-                    "when it was opened",
-                    reader,
-                )
-            if digest_file(self.path, size) != self.digest:
-                raise ShardError(
-                    f"shard {self.path} has other contents on {reader[0]} than when it was opened",
-                    reader,
-                )
-        except OSError as error:
-            raise ShardError(
-                f"shard {self.path} cannot be read by process {reader[1]} on {reader[0]} "
-                f"({error.strerror}): put it where all workers see it under this name",
-                reader,
-            ) from None
+        require_contents(self.path, self.size, self.digest)
         names = None if self.columns is None else list(self.columns)
         rows = open_table(self.path, columns=names).rows
         return rows if rows.flags.c_contiguous else np.ascontiguousarray(rows)
@@ -94,16 +106,49 @@ _OPEN: OrderedDict[Any, Array] = OrderedDict()
 _LOCK = threading.RLock()
 
 
+class Shard(Protocol):
+    """A part of a table that is read where it is used: a file, or what a cluster holds.
+
+    It is known by its size and digest, wherever it is.
+    """
+
+    @property
+    def path(self) -> str:
+        """What messages call it."""
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+
+    @property
+    def columns(self) -> tuple[str, ...] | None:
+        """Names of its columns; None if they have none."""
+
+    @property
+    def size(self) -> int:
+        """Bytes."""
+
+    @property
+    def digest(self) -> str:
+        """Of sixteen places, see `digest_file`."""
+
+    def between(self, begin: int, end: int) -> Array:
+        """Rows begin:end (n, D)."""
+
+    def take(self, at: Array) -> Array:
+        """Rows at positions (m,)."""
+
+
 @dataclass(frozen=True)
 class ShardRows:
-    """Rows begin:end of some files, one after another. A slice is another ShardRows.
+    """Rows begin:end of some shards, one after another. A slice is another ShardRows.
 
     files : those that hold any of the rows
     starts (S + 1,) : where each of them starts among all rows of the table
     n_columns, dtype : the same in all files
     """
 
-    files: tuple[ShardFile, ...]
+    files: tuple[Shard, ...]
     starts: tuple[int, ...]
     begin: int
     end: int
@@ -132,7 +177,7 @@ class ShardRows:
     def __getitem__(self, at: Any) -> Any:
         """A slice as a reference; rows at positions (m,), read here."""
         if isinstance(at, tuple):
-            return self[at[0]][(slice(None), *at[1:])]
+            return np.asarray(self[at[0]])[(slice(None), *at[1:])]
         if not isinstance(at, slice):
             return self._take(np.asarray(at))
         lo, hi, step = at.indices(len(self))
@@ -151,7 +196,7 @@ class ShardRows:
     def load(self) -> Array:
         """The rows (n, D) in memory; those of a single file are mapped."""
         parts = [
-            file.rows()[max(self.begin - start, 0) : self.end - start]
+            file.between(max(self.begin - start, 0), min(self.end - start, file.n_rows))
             for file, start in zip(self.files, self.starts, strict=False)
         ]
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
@@ -170,7 +215,7 @@ class ShardRows:
         found = np.empty((len(where), self.n_columns), dtype=self.dtype)
         for i in np.unique(owner):
             mine = owner == i
-            found[mine] = self.files[i].rows()[where[mine] - self.starts[i]]
+            found[mine] = self.files[i].take(where[mine] - self.starts[i])
         return found
 
     def load_one(self, at: int) -> Array:
@@ -183,16 +228,6 @@ class ShardRows:
         for file in self.files:
             found.update(f"{file.n_rows} {file.size} {file.digest} {file.columns}".encode())
         return found.hexdigest()
-
-
-def is_by_reference(rows: Any) -> bool:
-    """Whether rows are read where they are used."""
-    return isinstance(rows, ShardRows)
-
-
-def load_rows(rows: Any) -> Any:
-    """Rows in memory, or mapped."""
-    return rows.load() if isinstance(rows, ShardRows) else rows
 
 
 def same_file_twice(paths: Sequence[str]) -> str | None:

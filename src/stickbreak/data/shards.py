@@ -15,6 +15,8 @@ import numpy.typing as npt
 from stickbreak.errors import ShardError
 
 from .archives import open_npy
+from .corpora import read_vocabulary
+from .document_shards import DocumentShards, open_documents
 from .parquet import open_parquet
 from .readers import FileTable, kept_dtype, read_runs
 from .shard_rows import ShardFile, ShardRows, digest_file, same_file_twice
@@ -25,6 +27,7 @@ Array = npt.NDArray[Any]
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 KINDS = (".npy", ".parquet")
+TABLES = (".csv", ".tsv")  # of text, which can be read from the start only
 
 
 @dataclass(frozen=True)
@@ -43,7 +46,9 @@ def open_shards(
     columns: Sequence[str] | None = None,
     lengths: Paths | None = None,
     sequence_id: str | None = None,
-) -> ShardTable:
+    words: str | os.PathLike[str] | Sequence[str] | None = None,
+    n_words: int | None = None,
+) -> ShardTable | DocumentShards:
     """Open several files as one table whose rows are read by whoever infers them.
 
     Under `stickbreak.workers` these are the workers, which must see the files under the same names.
@@ -53,16 +58,20 @@ def open_shards(
     Parameters
     ----------
     files : a pattern, such as "rows/*.npy" (read in the order of their names), or a list of paths;
-        `.npy` or `.parquet`, all with the same columns and numbers of one kind.
+        `.npy` or `.parquet`, all with the same columns and numbers of one kind. Or documents:
+        `.npz` of `scipy.sparse.save_npz`, or LDA-C and UCI docword under any other name.
     columns : names of the columns to read from parquet files; default all, but `sequence_id`.
     lengths : for sequences: a pattern or list of `.npy` files, one beside each of `files` in the
         same order, with the rows of each sequence in it (whole numbers).
     sequence_id : for sequences in parquet files: the column that names them. A sequence lies within
         one file.
+    words, n_words : for documents: the vocabulary that all files share, as words in the order of
+        their ids or a file with one word per line, or its size. Default: the largest id plus one.
 
     Returns
     -------
-    ShardTable
+    ShardTable; of documents DocumentShards, for `fit` and `transform` of topic models. They are
+    read once here, to count their words.
 
     Examples
     --------
@@ -77,6 +86,13 @@ def open_shards(
     (2, 2)
     """
     paths = _find(files, "files")
+    kinds = {Path(path).suffix.lower() in KINDS for path in paths}
+    if len(kinds) > 1:
+        raise ValueError("files holds tables (.npy, .parquet) and documents: open each by itself")
+    if kinds == {False}:
+        _refuse("documents", columns=columns, lengths=lengths, sequence_id=sequence_id)
+        return open_documents(paths, read_vocabulary(words, n_words), n_words)
+    _refuse("tables", words=words, n_words=n_words)
     if lengths is not None and sequence_id is not None:
         raise ValueError("lengths and sequence_id say the same: give one of them")
     opened = [_examine(path, columns, sequence_id) for path in paths]
@@ -93,6 +109,12 @@ def open_shards(
     return table
 
 
+def _refuse(what: str, **options: Any) -> None:
+    for name, value in options.items():
+        if value is not None:
+            raise ValueError(f"{name}= is not for shards of {what}")
+
+
 def _find(given: Paths, what: str) -> list[str]:
     """The paths of a pattern or a list, absolute."""
     if isinstance(given, str | os.PathLike):
@@ -107,8 +129,10 @@ def _find(given: Paths, what: str) -> list[str]:
     if twice is not None:
         raise ValueError(f"{what} names {twice} twice: its rows would count twice")
     for path in found:
-        if Path(path).suffix.lower() not in KINDS:
-            raise ValueError(f"shard {path}: expected a file of kind {' or '.join(KINDS)}")
+        if Path(path).suffix.lower() in TABLES:
+            raise ValueError(
+                f"shard {path}: expected a file of kind {' or '.join(KINDS)}; or of documents"
+            )
     return [os.path.abspath(path) for path in found]
 
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from .batches import SHARD_LANE_ROWS, Batch
-from .shard_rows import is_by_reference
+from .picked_rows import is_by_reference, pick_rows
 
 __all__ = ["Steps", "Table", "compact", "is_on_disk", "is_sparse"]
 
@@ -129,7 +129,7 @@ class Table:
         return compact(
             Batch(
                 id,
-                self.rows[at],
+                pick_rows(self.rows, at),
                 repeats=repeats,
                 sets=None if self.sets is None else self.sets[at],
             )
@@ -188,7 +188,8 @@ class Table:
         """A digest that identifies these data; large tables are read at evenly spaced places."""
         digest = hashlib.blake2b(f"{self.rows.shape}{self.rows.dtype}".encode(), digest_size=16)
         for part in (self.repeats, self.sets):
-            digest.update(b"none" if part is None else np.ascontiguousarray(part).tobytes())
+            is_here = isinstance(part, np.ndarray)  # counts of shards are in the digests of these
+            digest.update(np.ascontiguousarray(part).tobytes() if is_here else b"none")
         if is_by_reference(self.rows):
             digest.update(self.rows.fingerprint().encode())
             return digest.hexdigest()

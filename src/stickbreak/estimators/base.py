@@ -29,12 +29,13 @@ from stickbreak.inference import (
     Result,
     Start,
     count_workers,
+    workers,
 )
 from stickbreak.models import Model
 from stickbreak.parameters import require_whole
 from stickbreak.priors import BasePrior
 from stickbreak.protocols import Pool
-from stickbreak.reading import Given, Rows, Schema, legal_sets, open_rows
+from stickbreak.reading import Given, Rows, Schema, collected, legal_sets, open_rows
 from stickbreak.stats import Array
 
 from .engine_choice import check_learning, count_first, pick_engine, suit_engine
@@ -69,6 +70,7 @@ class Estimator(Learned):
     _row_noun = "row"
     _has_labels = True  # whether components are labels of rows
     _names_rows = True  # whether `predict` names a component of each row
+    _reads_shards = False  # whether rows may be read where they are used
     _saved: Any = None  # a checkpoint that was read already, for `_resume`
 
     n_components: int
@@ -194,16 +196,19 @@ class Estimator(Learned):
         return old
 
     def _fit(self, given: Given) -> Self:
-        return self._keep(*fit_from_starts(self, self._prepare(given, self._previous())))
+        with collected(given, self._reads_shards) as given:
+            return self._keep(*fit_from_starts(self, self._prepare(given, self._previous())))
 
     def _resume(self, given: Given) -> Self:
         saved, self._saved = self._saved, None
-        return self._keep(*resume_fit(self, self._prepare(given, self._previous()), saved))
+        with collected(given, self._reads_shards) as given:
+            return self._keep(*resume_fit(self, self._prepare(given, self._previous()), saved))
 
     def _stream(self, given: Given, total_samples: float | None) -> Self:
-        task = self._prepare(given, self._fitted, can_move=total_samples is None)
-        self._fitted = stream(self, task, total_samples)
-        return self
+        with collected(given, self._reads_shards) as given:
+            task = self._prepare(given, self._fitted, can_move=total_samples is None)
+            self._fitted = stream(self, task, total_samples)
+            return self
 
     def _with_answers(self, fitted: Fitted, result: Result, task: Task, pool: Pool) -> Fitted:
         """The fit with what the estimator keeps about its data in place of labels."""
@@ -256,8 +261,9 @@ class Estimator(Learned):
         table, schema = task.table, task.schema
         names = self._row_names(schema)
         family = self._make_family().locate(names, int(table.rows.shape[1]))
-        with columns_named(names):
-            scale = measure(table, family.check_rows, allow_missing=family.missing != "refused")
+        may_lack = family.missing != "refused"
+        with columns_named(names), workers(self.n_jobs) as pool:
+            scale = measure(table, family.check_rows, allow_missing=may_lack, pool=pool)
         largest, labels = scale.largest.copy(), list(names or range(scale.n_features))
         for label, values in schema.categories.items():  # a dtype may list more than were seen
             at = labels.index(label)

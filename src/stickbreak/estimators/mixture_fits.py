@@ -48,6 +48,7 @@ def check_concentration(concentration: float | GammaPrior) -> float | GammaPrior
 class MixtureFits(Estimator):
     """Fits to tables of independent rows."""
 
+    _reads_shards = True
     INITS: ClassVar[tuple[str, ...]] = (
         "auto", "k-means++", "k-means||", "random", "local", "collapsed",
     )  # fmt: skip

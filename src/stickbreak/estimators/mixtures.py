@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from stickbreak.protocols import Pool
 from stickbreak.reading import Rows, Values, check_weights
 from stickbreak.stats import Array
 
+from .apart import answer_apart, is_apart
 from .base import RandomState
 from .engine_choice import pick_engine
 from .engine_runs import Task
@@ -46,37 +48,50 @@ class MixtureEstimator(MixtureFits):
         fitted = self._require_fitted()
         return fitted.model.prior.concentration_posterior(fitted.counts)
 
-    def predict(self, X: Rows) -> Array:
+    def predict(self, X: Rows, *, out: Path | str | None = None) -> Any:
         """(n,) most probable component of each row, 0..K-1.
 
         `component_ids_` maps them to permanent ids. Uses the potentials of the fitted rule, so
         `fit(X).labels_` equals `predict(X)` for rows without labels.
+
+        Of dask collections the answer is a lazy one. `out`, for shards: a folder to which whoever
+        reads a shard writes its answers (`.npy`); their paths are returned.
         """
+        if is_apart(X, out):
+            return answer_apart(self, "predict", X, out)
         fitted, table = self._use(self._given(X))
         with workers(self.n_jobs) as pool:
             return self._decode(fitted, fitted.potentials(), table.whole(), pool)
 
-    def predict_proba(self, X: Rows) -> Array:
+    def predict_proba(self, X: Rows, *, out: Path | str | None = None) -> Any:
         """(n, K) posterior probability of each component, from the local step of the fitted rule.
 
         Includes all components, even after a fit with `max_active`.
+
+        X, out : as in `predict`.
         """
+        if is_apart(X, out):
+            return answer_apart(self, "predict_proba", X, out)
         fitted, table = self._use(self._given(X))
         with workers(self.n_jobs) as pool:
             return fitted.local_model.shares(fitted.potentials(), table.whole(), pool)
 
-    def score_samples(self, X: Rows) -> Array:
+    def score_samples(self, X: Rows, *, out: Path | str | None = None) -> Any:
         """(n,) log predictive density of each row, parameters integrated out.
 
         The weights are posterior means, renormalized over the components in use.
+
+        X, out : as in `predict`.
         """
+        if is_apart(X, out):
+            return answer_apart(self, "score_samples", X, out)
         fitted, table = self._use(self._given(X))
         with workers(self.n_jobs) as pool:
             return fitted.model.log_evidence(fitted.predictive(), table.whole(), pool)
 
     def score(self, X: Rows, y: object = None, sample_weight: Values = None) -> float:
         """Mean log predictive density per row, in nats, weighted by sample_weight."""
-        values = self.score_samples(X)
+        values = np.asarray(self.score_samples(X))
         weights = None if sample_weight is None else check_weights(sample_weight, values)
         return float(np.average(values, weights=weights))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from stickbreak.parameters import require_whole
 from stickbreak.reading import Given, Rows, Stack, Values
 from stickbreak.stats import Array, Fields, Summary
 
+from .apart import answer_apart, is_apart
 from .base import RandomState
 from .fitted import Fitted
 from .forecasts import draw_sequences, fill_gaps
@@ -52,6 +54,7 @@ def predict(
     context: Values = None,
     method: str = "marginal",
     parameters: str = "fitted",
+    out: Path | str | None = None,
 ) -> Any:
     """State of each row, 0..K-1; `component_ids_` maps them to permanent ids.
 
@@ -64,6 +67,8 @@ def predict(
     parameters : "fitted", the potentials of the fitted rule (variational Bayes: expected logs;
         EM: modes), so that `fit(X).labels_` equals `predict(X)` for rows without labels;
         "mean", posterior mean transitions and the posterior predictive of rows.
+    out : for shards, a folder to which whoever reads a shard writes its answers (`.npy`); their
+        paths are returned. Of dask collections the answer is a lazy one.
 
     Returns
     -------
@@ -72,6 +77,9 @@ def predict(
     """
     if method not in METHODS:
         raise ValueError(f"unknown method {method!r}; choose one of {', '.join(METHODS)}")
+    if is_apart(X, out):
+        where = {"lengths": lengths, "sequence_id": sequence_id, "context": context}
+        return answer_apart(self, "predict", X, out, **where, method=method, parameters=parameters)
     if method == "viterbi":
         return decode(
             self,
@@ -121,6 +129,7 @@ def predict_proba(
     sequence_id: Values = None,
     context: Values = None,
     parameters: str = "fitted",
+    out: Path | str | None = None,
 ) -> Any:
     """Probability of each state for each row, given its whole sequence.
 
@@ -130,7 +139,11 @@ def predict_proba(
     ----------
     X, lengths, sequence_id, context, parameters : as in `predict`; after `HardEM`, the best
         path has probability one.
+    out : as in `predict`.
     """
+    if is_apart(X, out):
+        where = {"lengths": lengths, "sequence_id": sequence_id, "context": context}
+        return answer_apart(self, "predict_proba", X, out, **where, parameters=parameters)
     fitted, table, potentials = ask(self, parameters, X, lengths, sequence_id, context)
     with workers(self.n_jobs) as pool:
         shares = fitted.local_model.shares(potentials, table.whole(), pool)
@@ -188,6 +201,7 @@ def score_samples(
     lengths: Values = None,
     sequence_id: Values = None,
     context: Values = None,
+    out: Path | str | None = None,
 ) -> Any:
     """Log predictive density of each row given those before it in its sequence.
 
@@ -199,7 +213,11 @@ def score_samples(
     Parameters
     ----------
     X, lengths, sequence_id, context : as in `fit`.
+    out : as in `predict`.
     """
+    if is_apart(X, out):
+        where = {"lengths": lengths, "sequence_id": sequence_id, "context": context}
+        return answer_apart(self, "score_samples", X, out, **where)
     given = self._given(X, lengths=lengths, sequence_id=sequence_id, context=context)
     table, steps = _log_steps(self, given)
     return table.shape.answer(steps, repeat_first=False)

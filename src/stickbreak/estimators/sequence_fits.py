@@ -64,6 +64,7 @@ class SequenceEstimator(Estimator):
 
     INITS = ("auto", "collapsed", "blocks", "random-blocks", "k-means++", "random", "local")
     _noun = "state"
+    _reads_shards = True
     _sweeps_first = False  # whether soft sweeps are among the starts of which the best is taken
     allowed: Mapping[Any, Any] | ArrayLike | None = None
     __metadata_request__fit: ClassVar = ROUTED

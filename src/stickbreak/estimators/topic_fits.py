@@ -46,6 +46,7 @@ from stickbreak.reading import (
 )
 from stickbreak.stats import Array
 
+from .apart import answer_apart, is_apart
 from .base import Estimator, RandomState
 from .engine_runs import Task
 from .fitted import Fitted, with_words
@@ -259,7 +260,12 @@ class TopicEstimator(Estimator):
     # ------------------------------------------------------------------------------------ answers
 
     def transform(self, X: Rows) -> Array:
-        """(S, K) posterior mean share of each topic in each document, from a cold start."""
+        """(S, K) posterior mean share of each topic in each document, from a cold start.
+
+        Of dask collections, here and in `predict` and `score_samples`, the answer is a lazy one.
+        """
+        if is_apart(X):
+            return answer_apart(self, "transform", X)
         fitted, documents = self._use(self._given(X))
         with workers(self.n_jobs) as pool:
             potentials = self._with_legal(fitted, fitted.potentials())
@@ -274,7 +280,7 @@ class TopicEstimator(Estimator):
 
         `component_ids_` maps them to permanent ids.
         """
-        return self.transform(X).argmax(1)
+        return answer_apart(self, "predict", X) if is_apart(X) else self.transform(X).argmax(1)
 
     def get_feature_names_out(self, input_features: object = None) -> Array:
         """Names of the columns of `transform`."""
@@ -285,6 +291,8 @@ class TopicEstimator(Estimator):
 
         The probability itself has no closed form. For comparisons use `score`, which is no bound.
         """
+        if is_apart(X):
+            return answer_apart(self, "score_samples", X)
         fitted, documents = self._use(self._given(X))
         with workers(self.n_jobs) as pool:
             potentials = self._with_legal(fitted, fitted.predictive())

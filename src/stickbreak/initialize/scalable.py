@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
-from stickbreak.data import Batch, compact, is_on_disk, is_sparse, scratch
+from stickbreak.data import Batch, compact, is_by_reference, is_on_disk, is_sparse, scratch
 from stickbreak.inference import Start
 from stickbreak.inference.engine import Data
 from stickbreak.protocols import Array, Pool
@@ -31,6 +31,7 @@ Report = Callable[[int, int], None]
 
 N_ROUNDS = 5  # as in the paper, where more rounds gained nothing
 CHUNK_ROWS = 1 << 18  # rows read together; this bounds memory
+SHARD_CHUNK_ROWS = 1 << 21  # the same where workers read: 32 lanes, 100 MB here
 BLOCK_ROWS = 2048
 
 
@@ -86,7 +87,7 @@ def choose_scalable(
     # a full disk is tried, and warned of, once
     owner = scratch((n,), np.int32) if is_on_disk(nearest) else np.zeros(n, dtype=np.int32)
     nearest[:] = np.inf
-    drawn = np.array(given or [int(i) for i in _draw(family, whole, None, 1, rng)])
+    drawn = np.array(given or _draw(family, whole, None, 1, rng, pool).tolist())
     n_old = 0
     for i in range(N_ROUNDS + 1):
         fresh = _rows(whole.rows, drawn[n_old:])
@@ -102,7 +103,7 @@ def choose_scalable(
         )
         n_old = len(drawn)
         if i < N_ROUNDS:
-            found = _draw(family, whole, nearest, n_components, rng)
+            found = _draw(family, whole, nearest, n_components, rng, pool)
             drawn = np.concatenate([drawn, found[~np.isin(found, drawn)]])
         if len(drawn) == n_old:
             break
@@ -118,21 +119,28 @@ def _shifted(report: Report | None, before: int, total: int) -> Callable[[int], 
     return lambda seen: None if report is None else report(before + seen, total)
 
 
-def _chunks(n: int) -> Iterator[tuple[int, int]]:
-    return ((lo, min(lo + CHUNK_ROWS, n)) for lo in range(0, n, CHUNK_ROWS))
+def _chunks(n: int, rows: Any = None) -> Iterator[tuple[int, int]]:
+    """Where chunks of n rows begin and end; of shards they are larger, as many workers read."""
+    size = SHARD_CHUNK_ROWS if is_by_reference(rows) else CHUNK_ROWS
+    return ((lo, min(lo + size, n)) for lo in range(0, n, size))
 
 
 def _draw(
-    family: Any, whole: Batch, nearest: Array | None, count: int, rng: np.random.Generator
+    family: Any,
+    whole: Batch,
+    nearest: Array | None,
+    count: int,
+    rng: np.random.Generator,
+    pool: Pool = SERIAL,
 ) -> Array:
     """Up to `count` distinct rows with any entry, weighted by repeats * nearest.
 
     They are those with the smallest exponential variable divided by weight.
     """
     keys, rows = np.empty(0), np.empty(0, dtype=np.int64)
-    for lo, hi in _chunks(whole.n_rows):
+    for lo, hi in _chunks(whole.n_rows, whole.rows):
         weight = np.ones(hi - lo) if nearest is None else np.array(nearest[lo:hi])
-        weight *= family.has_values(whole.rows[lo:hi])
+        weight *= _have_values(family, whole, lo, hi, pool)
         if whole.repeats is not None:
             weight *= whole.repeats[lo:hi]
         possible = np.flatnonzero(weight > 0)
@@ -144,6 +152,18 @@ def _draw(
             best = np.argpartition(keys, count - 1)[:count]
             keys, rows = keys[best], rows[best]
     return rows[np.argsort(keys, kind="stable")]
+
+
+def _have_values(family: Any, whole: Batch, lo: int, hi: int, pool: Pool) -> Array:
+    """(hi - lo,) whether each row has any entry; whoever reads the rows looks."""
+    some = whole.part(lo, hi)
+    if not is_by_reference(some.rows):
+        return np.asarray(family.has_values(some.rows))
+    return np.concatenate(list(pool.map(partial(_seed_values_lane, family), some.alone().lanes())))
+
+
+def _seed_values_lane(family: Any, lane: Batch) -> Array:
+    return np.asarray(family.has_values(lane.rows))
 
 
 def _update(
@@ -160,10 +180,10 @@ def _update(
 
     The fresh rows have the numbers from `first` on.
     """
-    for lo, hi in _chunks(whole.n_rows):
+    for lo, hi in _chunks(whole.n_rows, whole.rows):
         lanes = whole.part(lo, hi).alone().lanes()
         at = lo
-        for distance, index in pool.map(partial(_compare_lane, family, fresh), lanes):
+        for distance, index in pool.map(partial(_seed_lane, family, fresh), lanes):
             end = at + len(distance)
             closer = distance < nearest[at:end]
             nearest[at:end] = np.where(closer, distance, nearest[at:end])
@@ -172,7 +192,7 @@ def _update(
         report(hi)
 
 
-def _compare_lane(family: Any, fresh: Any, lane: Batch) -> tuple[Array, Array]:
+def _seed_lane(family: Any, fresh: Any, lane: Batch) -> tuple[Array, Array]:
     """Divergence (n,) of each row of a lane from the nearest fresh row, and the index of that."""
     parts = [_compare_block(family, fresh, block.rows) for block in lane.blocks(BLOCK_ROWS)]
     return np.concatenate([distance for distance, _ in parts]), np.concatenate(

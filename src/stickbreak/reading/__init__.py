@@ -4,6 +4,7 @@ Every function takes the schema of the fit, or None to learn it, and returns (da
 them knows an estimator.
 """
 
+from .dask_collections import collected, collection_kind, require_whole_rows
 from .document_counts import count_documents, open_documents, read_documents
 from .frame_columns import check_categories, read_row, read_text
 from .grouped_rows import Groups, read_groups
@@ -17,9 +18,11 @@ from .table_rows import check_weights, open_rows, open_words, read_table
 
 __all__ = [
     "Categories", "Dictionary", "Given", "Groups", "Names", "Rows", "Schema", "SentencePairs",
-    "Shape", "Stack", "Values", "check_categories", "check_weights", "count_documents",
-    "lagged_names", "legal_sets", "make_dictionary", "offsets_of_runs", "open_documents",
+    "Shape", "Stack", "Values", "check_categories", "check_weights", "collected", "collection_kind",
+    "count_documents", "lagged_names", "legal_sets", "make_dictionary", "offsets_of_runs",
+    "open_documents",
     "open_pairs", "open_rows", "open_words", "read_documents", "read_groups", "read_pairs",
-    "read_row", "read_sentences", "read_sequences", "read_table", "read_text", "split_sentences",
+    "read_row", "read_sentences", "read_sequences", "read_table", "read_text",
+    "require_whole_rows", "split_sentences",
     "stack_values", "words_of_topics",
 ]  # fmt: skip

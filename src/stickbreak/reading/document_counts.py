@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from stickbreak.data import Corpus, Documents, is_sparse, read_corpus
+from stickbreak.data import Corpus, Documents, DocumentShards, is_sparse, read_corpus
 from stickbreak.errors import DataWarning, quoted
 from stickbreak.families.multinomial import check_counts
 from stickbreak.progress import Phase
@@ -32,9 +32,27 @@ def read_documents(
 
     grows : add new words that have names to the vocabulary; else leave them out, with one warning.
     """
+    if isinstance(given.X, DocumentShards):
+        return _read_shards(given.X, given, schema)
     counts, found = count_documents(given, schema, grows=grows)
     times = None if given.sample_weight is None else check_weights(given.sample_weight, counts)
     return Documents.from_counts(counts, times), found
+
+
+def _read_shards(
+    X: DocumentShards, given: Given, schema: Schema | None
+) -> tuple[Documents, Schema]:
+    """Documents of files that workers read: words must be numbered as those of the fit."""
+    if given.sample_weight is not None:
+        raise ValueError("sample_weight= is not for shards of documents: repeat documents instead")
+    if schema is None:
+        return X.documents, Schema(X.n_words, X.words)
+    schema.require_width(X.n_words, given.owner)
+    if X.words is not None and schema.names is not None and X.words != schema.names:
+        raise ValueError(
+            "the shards have words in another order, or others, than the model was fitted to"
+        )
+    return X.documents, schema
 
 
 def open_documents(
@@ -51,6 +69,11 @@ def count_documents(
     given: Given, schema: Schema | None, *, grows: bool = False
 ) -> tuple[Any, Schema]:
     """(S, V) counts as CSR, checked, and their vocabulary; see `read_documents`."""
+    if isinstance(given.X, DocumentShards):
+        raise ValueError(
+            "shards of documents have no counts in memory: give their files one by one "
+            "(read_corpus), or use transform or score_samples"
+        )
     n_words = None if schema is None else schema.n_features
     X: Any = open_documents(given.X, None, n_words, given.verbose)
     kind = _kind_of_list(X)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from stickbreak.data import Bitext, Corpus, FileTable
+from stickbreak.data import Bitext, Corpus, DocumentShards, FileTable
 from stickbreak.stats import Array
 
 __all__ = ["Categories", "Given", "Rows", "Schema", "Values"]
@@ -20,7 +20,16 @@ __all__ = ["Categories", "Given", "Rows", "Schema", "Values"]
 Categories = dict[Any, list[Any]]
 """Column name (or position, without names) to its categories: number v stands for the v-th."""
 
-Rows = ArrayLike | os.PathLike[str] | FileTable | Corpus | Bitext | sparse.sparray | sparse.spmatrix
+Rows = (
+    ArrayLike
+    | os.PathLike[str]
+    | FileTable
+    | Corpus
+    | DocumentShards
+    | Bitext
+    | sparse.sparray
+    | sparse.spmatrix
+)
 """Arrays, data frames, CSR matrices, lists of them, files."""
 
 Values = ArrayLike | None

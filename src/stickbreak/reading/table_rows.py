@@ -23,6 +23,7 @@ from stickbreak.data import (
 )
 from stickbreak.errors import columns_named
 from stickbreak.families.base import BaseFamily
+from stickbreak.inference import workers
 from stickbreak.progress import Phase
 from stickbreak.stats import Array
 
@@ -119,7 +120,9 @@ def check_rows(
         with columns_named(names):
             family.check_rows(table.rows)
     elif not is_new:  # the first fit checks as it measures
-        check_table(table, family.check_rows, allow_missing=family.missing != "refused")
+        may_lack = family.missing != "refused"
+        with workers() as pool:
+            check_table(table, family.check_rows, allow_missing=may_lack, pool=pool)
 
 
 def read_rows(given: Given, family: BaseFamily, schema: Schema | None) -> tuple[Any, Schema, bool]:

@@ -10,10 +10,13 @@ from contextvars import ContextVar
 from numbers import Real
 from typing import Any
 
+from stickbreak.data.held_shards import held_spans
+
+from .dask_cluster import DaskPlace, Partition
 from .executors import ExecutorPlace, is_shut_down
 from .pool import Place
 
-__all__ = ["current_place", "workers"]
+__all__ = ["current_place", "place_beside", "placed", "workers"]
 
 _PLACE: ContextVar[Place | None] = ContextVar("stickbreak_place", default=None)
 
@@ -50,19 +53,35 @@ def workers(where: Any, *, lanes: int | None = None, holds_memory: bool = True) 
     """
     if lanes is not None and (isinstance(lanes, bool) or lanes < 1 or lanes & (lanes - 1)):
         raise ValueError(f"lanes must be a power of two, such as 4; got {lanes!r}")
-    with ExitStack() as stack:
-        place = _place_of(where, lanes, holds_memory, stack)
-        token = _PLACE.set(place)
-        try:
-            yield
-        finally:
-            _PLACE.reset(token)
+    with ExitStack() as stack, placed(_place_of(where, lanes, holds_memory, stack)):
+        yield
 
 
 def current_place() -> Place | None:
     """Where fits run now: the workers of the innermost block, or of joblib's; None for here."""
     place = _PLACE.get()
     return _place_of_joblib() if place is None else place
+
+
+@contextmanager
+def placed(place: Place | None) -> Iterator[None]:
+    """Run what follows at a place; None changes nothing."""
+    if place is None:
+        yield
+        return
+    token = _PLACE.set(place)
+    try:
+        yield
+    finally:
+        _PLACE.reset(token)
+
+
+def place_beside(rows: Any) -> Place | None:
+    """The cluster that holds partitions of rows; None for other rows, or if a place was chosen."""
+    holders = [span.shard.holder for span in held_spans(rows)[:1]]
+    if not holders or not isinstance(holders[0], Partition) or current_place() is not None:
+        return None
+    return DaskPlace(holders[0].client)
 
 
 def _place_of(where: Any, lanes: int | None, holds_memory: bool, stack: ExitStack) -> Place:
@@ -77,8 +96,6 @@ def _place_of(where: Any, lanes: int | None, holds_memory: bool, stack: ExitStac
             raise ValueError("the executor given to workers is shut down: make a new one")
         return ExecutorPlace(where, **how)
     if _is_client(where):
-        from .dask_cluster import DaskPlace
-
         return DaskPlace(where, **how)
     if isinstance(where, Callable):  # type: ignore[arg-type]
         place = ExecutorPlace(None, where, **how)
@@ -105,6 +122,4 @@ def _place_of_joblib() -> Place | None:
     client = getattr(backend, "client", None)
     if not _is_client(client):
         return None
-    from .dask_cluster import DaskPlace
-
     return DaskPlace(client)

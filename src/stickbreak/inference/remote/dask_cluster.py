@@ -4,16 +4,31 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
+from concurrent.futures import CancelledError
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias
 from uuid import uuid4
 
+import numpy as np
+
+from stickbreak.data.held_shards import Span
 from stickbreak.errors import ShardError, StickbreakWarning, WorkersLostError
 from stickbreak.extras import require_extra
+from stickbreak.protocols import Array
 
-from .tasks import Host, Packed, Task, add_totals, describe_host, run_jobs, run_total
+from .tasks import (
+    Host,
+    Packed,
+    Task,
+    add_totals,
+    describe_host,
+    longest_first,
+    run_jobs,
+    run_total,
+)
 
-__all__ = ["DaskPlace"]
+__all__ = ["DaskPlace", "Partition"]
 
 SMALL = 1 << 16  # bytes that travel with each task; larger values are sent to a worker once
 MOST_SENDS = 4  # times that potentials are sent when the workers that held them are lost
@@ -22,6 +37,53 @@ LOST = ("cancelled", "lost")
 # of dask.distributed, which is imported by those who have a client
 Client: TypeAlias = Any
 Future: TypeAlias = Any
+
+
+def cut_rows(rows: Array, begin: int, end: int) -> Array:
+    """Rows begin:end."""
+    return rows[begin:end]
+
+
+def take_rows(rows: Array, at: Array) -> Array:
+    """Rows at positions (m,)."""
+    return rows[at]
+
+
+def _import_probe() -> Callable[[], str]:
+    """A function that travels by value: what keeps its worker from importing stickbreak, or ""."""
+
+    def probe() -> str:
+        import importlib
+
+        try:
+            importlib.import_module("stickbreak.inference.remote")
+        except ImportError as error:
+            return str(error)
+        return ""
+
+    return probe
+
+
+@dataclass(frozen=True)
+class Partition:
+    """A partition that a cluster keeps as long as this value lives. future : rows (n, D)"""
+
+    client: Client
+    future: Future
+
+    def between(self, begin: int, end: int) -> Array:
+        """Rows begin:end, fetched."""
+        return self._fetched(cut_rows, begin, end)
+
+    def take(self, at: Array) -> Array:
+        """Rows at positions (m,), fetched."""
+        return self._fetched(take_rows, at)
+
+    def _fetched(self, act: Callable[..., Array], *which: Any) -> Array:
+        try:
+            return np.asarray(self.client.submit(act, self.future, *which, pure=False).result())
+        except (OSError, CancelledError) as error:
+            raise WorkersLostError(f"lost a partition of the dask cluster: {error}") from error
 
 
 class DaskPlace:
@@ -46,6 +108,11 @@ class DaskPlace:
         self._compare()
 
     @property
+    def client(self) -> Client:
+        """The user's client."""
+        return self._client
+
+    @property
     def n_workers(self) -> int:
         """Threads of all workers, now."""
         return max(1, sum(self._safely(self._client.nthreads).values()))
@@ -59,6 +126,16 @@ class DaskPlace:
         adds = len(packed.data) > SMALL
         return self._insist(partial(self._visit, run_total, packed, tasks, limit, adds=adds))
 
+    def run_on_hosts(self, act: Callable[[], Any]) -> dict[str, Any]:
+        """What `act` gives on each host, in one of its worker processes."""
+        hosts = {host.name: address for address, host in self._hosts().items()}
+        tasks = {
+            name: self._client.submit(act, workers=[address], pure=False)
+            for name, address in hosts.items()
+        }
+        found: dict[str, Any] = self._safely(partial(self._client.gather, tasks))
+        return found
+
     def close(self) -> None:
         """The client is the user's."""
 
@@ -66,16 +143,16 @@ class DaskPlace:
 
     def _compare(self) -> None:
         """Versions and processors of all workers, compared with ours."""
-        try:
-            found = self._client.run(describe_host)
-        except ModuleNotFoundError as error:
-            raise ValueError(
-                f"a worker cannot import {error.name}: install stickbreak on all workers"
-            ) from None
-        except OSError as error:
-            raise WorkersLostError(f"no answer from the dask cluster: {error}") from error
-        if not found:
+        missing = self._safely(partial(self._client.run, _import_probe()))
+        if not missing:
             raise ValueError("the dask cluster has no workers; wait for some: wait_for_workers(1)")
+        for address, reason in missing.items():
+            if reason:
+                raise ValueError(
+                    f"worker {address} cannot import stickbreak ({reason}): install it on all "
+                    "workers"
+                )
+        found = self._hosts()
         for address, theirs in found.items():
             if theirs.versions != self._host.versions:
                 one, two = (", ".join(map(" ".join, h.versions)) for h in (self._host, theirs))
@@ -91,6 +168,11 @@ class DaskPlace:
                 StickbreakWarning,
                 stacklevel=5,
             )
+
+    def _hosts(self) -> dict[str, Host]:
+        """The process behind each address."""
+        found: dict[str, Host] = self._safely(partial(self._client.run, describe_host))
+        return found
 
     # ------------------------------------------------------------------------------ a visit
 
@@ -108,7 +190,8 @@ class DaskPlace:
     def _safely(self, act: Callable[[], Any]) -> Any:
         """What `act` finds; a lost scheduler is a WorkersLostError."""
         try:
-            return act()
+            with self._client.as_current():  # `wait` asks for dask's current client
+                return act()
         except (OSError, self._dask.CancelledError) as error:
             what = str(error) or type(error).__name__
             raise WorkersLostError(f"lost the dask cluster: {what}") from error
@@ -169,11 +252,31 @@ class DaskPlace:
         sent: list[Future],
     ) -> Future:
         jobs = self._send(task.jobs, len(task.jobs), sent)
+        held, partitions = [], []
+        for span in task.needs:
+            first, rows = self._fetch(span, len(task.needs) > 1, sent)
+            held.append((span.shard.key, first))
+            partitions.append(rows)
         future = self._client.submit(
-            act, call, jobs, self._host, key=key, pure=False, workers=among
-        )
+            act, call, jobs, self._host, tuple(held), *partitions,
+            key=key, pure=False, workers=among,
+        )  # fmt: skip
         sent.append(future)
         return future
+
+    def _fetch(self, span: Span, is_one_of_several: bool, sent: list[Future]) -> tuple[int, Future]:
+        """What a task reads of a partition, and which row of it is the first.
+
+        The whole of it, where it is, if the task needs no other; else what is needed travels.
+        """
+        holder = span.shard.holder
+        if not isinstance(holder, Partition):
+            raise ValueError(f"{span.shard.path} is not held by this cluster")
+        if not is_one_of_several:
+            return 0, holder.future
+        part = self._client.submit(cut_rows, holder.future, span.begin, span.end, pure=False)
+        sent.append(part)
+        return span.begin, part
 
     def _finish(
         self, ask: Callable[..., Future], tasks: Sequence[Task], name: str
@@ -182,7 +285,8 @@ class DaskPlace:
 
         What one worker cannot read is tried on the others.
         """
-        found = [ask(task, f"{name}-{i}") for i, task in enumerate(tasks)]
+        asked = {i: ask(tasks[i], f"{name}-{i}") for i in longest_first(tasks)}
+        found = [asked[i] for i in range(len(tasks))]
         refused: list[set[tuple[str, int]]] = [set() for _ in tasks]
         while True:
             self._dask.wait(found)
@@ -206,7 +310,7 @@ class DaskPlace:
         if not isinstance(error, ShardError) or error.reader is None:
             raise error
         refused.add(error.reader)
-        hosts = self._client.run(describe_host)
+        hosts = self._hosts()
         among = [a for a, host in hosts.items() if (host.name, host.process) not in refused]
         if not among:
             raise error

@@ -9,7 +9,7 @@ from typing import Any
 
 from stickbreak.errors import StickbreakWarning, WorkersLostError
 
-from .tasks import Host, Packed, Task, describe_host, run_jobs, run_total
+from .tasks import Host, Packed, Task, describe_host, longest_first, run_jobs, run_total
 
 __all__ = ["ExecutorPlace"]
 
@@ -91,7 +91,7 @@ class ExecutorPlace:
         found: dict[int, bytes],
     ) -> None:
         """Run the tasks `left`, at most `most` at a time; nothing is left under way."""
-        waiting = list(reversed(left))
+        waiting = [left[i] for i in reversed(longest_first([tasks[i] for i in left]))]
         running: dict[Future[bytes], int] = {}
         try:
             while waiting or running:

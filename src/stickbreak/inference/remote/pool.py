@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
 from stickbreak.data import Batch
+from stickbreak.data.held_shards import Span, held_spans
 from stickbreak.stats import SERIAL, BasePool, Fields, Summary, gather
 
 from .tasks import Packed, Task, dumps
@@ -14,6 +15,7 @@ from .tasks import Packed, Task, dumps
 __all__ = ["Place", "RemotePool"]
 
 TASKS_EACH = 2  # tasks for each worker in a visit, so that a slow one does not hold up the others
+WORTH = 0.9  # of the lanes of the slowest worker: twice as many tasks must leave less than this
 
 
 class Place(Protocol):
@@ -65,22 +67,54 @@ class RemotePool(BasePool):
         return gather(totals), [own for part in kept for own in part]
 
     def _tasks(self, jobs: list[Any]) -> Iterator[Task]:
-        size = self._place.lanes or _group_size(len(jobs), self._place.n_workers)
+        size = self._place.lanes or group_size(len(jobs), self._place.n_workers)
+        needs = [_needs_of(job) for job in jobs]
+        while size > 1 and not _is_aligned(needs, size):
+            size //= 2
         for lo in range(0, len(jobs), size):
             some = jobs[lo : lo + size]
-            yield Task(dumps(some), _name(some))
+            n_rows = sum(batch.n_rows for batch in map(_batch_of, some) if batch is not None)
+            yield Task(dumps(some), _name(some), _join_spans(needs[lo : lo + size]), n_rows)
 
 
-def _group_size(n_jobs: int, n_workers: int) -> int:
-    """Lanes of a task: the largest power of two that leaves every worker some tasks."""
+def group_size(n_jobs: int, n_workers: int) -> int:
+    """Lanes of a task: the largest power of two that leaves every worker some tasks.
+
+    Half of it, if workers would otherwise wait long for those who run one task more.
+    """
     most = max(1, n_jobs // (TASKS_EACH * max(1, n_workers)))
-    return 1 << (most.bit_length() - 1)
+    size = 1 << (most.bit_length() - 1)
+    half = max(1, size // 2)
+    lanes_of_slowest = [n * -(-n_jobs // (n * max(1, n_workers))) for n in (size, half)]
+    return half if lanes_of_slowest[1] < WORTH * lanes_of_slowest[0] else size
 
 
 def _batch_of(job: Any) -> Batch | None:
     """What a job reads: it is a lane, or begins with one."""
     first = job[0] if isinstance(job, tuple) and job else job
     return first if isinstance(first, Batch) else None
+
+
+def _needs_of(job: Any) -> list[Span]:
+    batch = _batch_of(job)
+    return [] if batch is None else held_spans(batch.rows)
+
+
+def _is_aligned(needs: list[list[Span]], size: int) -> bool:
+    """Whether groups of so many jobs need one partition each: work goes to where that is."""
+    for lo in range(0, len(needs), size):
+        if len({span.shard.key for spans in needs[lo : lo + size] for span in spans}) > 1:
+            return False
+    return True
+
+
+def _join_spans(needs: list[list[Span]]) -> tuple[Span, ...]:
+    """What several jobs need of each partition, from the first row to the last."""
+    found: dict[str, Span] = {}
+    for span in (span for spans in needs for span in spans):
+        old = found.get(span.shard.key, span)
+        found[span.shard.key] = Span(span.shard, min(old.begin, span.begin), max(old.end, span.end))
+    return tuple(found.values())
 
 
 def _is_worth(jobs: list[Any]) -> bool:

@@ -15,7 +15,7 @@ import socket
 import sys
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple
@@ -24,12 +24,27 @@ from uuid import uuid4
 import numpy as np
 
 from stickbreak._version import __version__
+from stickbreak.data.held_shards import Span, given_rows
+from stickbreak.protocols import Array
 from stickbreak.stats import call_loaded, gather, split_off
 
 from ..blas import BLAS
 
-__all__ = ["Host", "Packed", "Task", "add_totals", "describe_host", "run_jobs", "run_total"]
+__all__ = [
+    "Host",
+    "Packed",
+    "Task",
+    "add_totals",
+    "describe_host",
+    "longest_first",
+    "run_jobs",
+    "run_total",
+]
 
+Held = tuple[tuple[str, int], ...]
+
+# of functions whose own name says little to those who look at a dashboard
+NAMES = {"held": "trial", "write": "answer"}
 KEPT_CALLS = 4  # unpacked potentials that a worker holds: tasks of one visit share them
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
 TRIM, MMAP = 1 << 30, 1 << 25  # bytes; the largest that glibc allows for maps
@@ -74,7 +89,7 @@ def describe_host(holds_memory: bool = True) -> Host:
 class Packed(NamedTuple):
     """A call without its jobs (its model and potentials), pickled once for all tasks of a visit.
 
-    name : what dashboards call its tasks: "infer", "held", "decode"
+    name : what dashboards call its tasks: "infer", "trial", "measure", "seed", "decode"
     """
 
     key: str
@@ -85,15 +100,28 @@ class Packed(NamedTuple):
     def of(cls, call: Callable[[Any], Any]) -> Packed:
         """Pack a call. Classes and functions of a script are packed by value."""
         name = getattr(getattr(call, "func", call), "__name__", "task")
-        return cls(uuid4().hex, name.strip("_").removesuffix("_lane"), dumps(call))
+        plain = name.strip("_").removesuffix("_lane")
+        return cls(uuid4().hex, NAMES.get(plain, plain), dumps(call))
 
 
 @dataclass(frozen=True)
 class Task:
-    """Some successive jobs. name : for messages: the rows that they read"""
+    """Some successive jobs.
+
+    name : for messages: the rows that they read
+    needs : what they read of partitions that a cluster holds, each once
+    n_rows : of their lanes: the longest tasks begin first
+    """
 
     jobs: bytes
     name: str
+    needs: tuple[Span, ...] = ()
+    n_rows: int = 0
+
+
+def longest_first(tasks: Sequence[Task]) -> list[int]:
+    """Positions of tasks in the order in which they begin; that of their results is another."""
+    return sorted(range(len(tasks)), key=lambda i: -tasks[i].n_rows)
 
 
 def dumps(value: Any) -> bytes:
@@ -105,20 +133,29 @@ def dumps(value: Any) -> bytes:
     return bytes(cloudpickle.dumps(value, protocol=5))
 
 
-def run_jobs(packed: Packed, jobs: bytes, host: Host) -> bytes:
-    """Results of some jobs, in order."""
+def run_jobs(packed: Packed, jobs: bytes, host: Host, held: Held = (), *partitions: Array) -> bytes:
+    """Results of some jobs, in order.
+
+    held : keys of the partitions that follow, and which of their rows is the first
+    """
     call = _prepare(packed, host)
-    with BLAS:
+    with BLAS, given_rows(_match(held, partitions)):
         return pickle.dumps([call_loaded(call, job) for job in pickle.loads(jobs)], 5)
 
 
-def run_total(packed: Packed, jobs: bytes, host: Host) -> bytes:
-    """The sum of the Summaries of some jobs, and what their units keep."""
+def run_total(
+    packed: Packed, jobs: bytes, host: Host, held: Held = (), *partitions: Array
+) -> bytes:
+    """The sum of the Summaries of some jobs, and what their units keep; see `run_jobs`."""
     call = _prepare(packed, host)
     kept: list[Any] = []
-    with BLAS:
+    with BLAS, given_rows(_match(held, partitions)):
         total = gather(split_off((call_loaded(call, job) for job in pickle.loads(jobs)), kept))
     return pickle.dumps((total, kept), 5)
+
+
+def _match(held: Held, partitions: tuple[Array, ...]) -> dict[str, tuple[int, Array]]:
+    return {key: (begin, rows) for (key, begin), rows in zip(held, partitions, strict=True)}
 
 
 def add_totals(left: bytes, right: bytes) -> bytes:

@@ -1,0 +1,130 @@
+"""Data as commands name them: tables, shards, documents; and options that do not suit them."""
+
+from __future__ import annotations
+
+import glob
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import stickbreak as sb
+from stickbreak.data import (
+    Corpus,
+    DocumentShards,
+    FileTable,
+    ShardTable,
+    read_names,
+    read_runs,
+)
+from stickbreak.families.base import BaseFamily
+from stickbreak.progress import Phase
+from stickbreak.reading import offsets_of_runs, open_words
+
+from .models import reads_pairs
+
+__all__ = [
+    "find_sequences", "is_pattern", "open_corpus", "open_data", "open_sequences",
+    "refuse_pair_options", "refuse_table_options",
+]  # fmt: skip
+
+
+def open_data(
+    path: Path, columns: Any, family: BaseFamily, options: dict[str, Any], verbose: int
+) -> FileTable:
+    """The table in a command's DATA; words become categories where the family has them."""
+    if is_pattern(path):
+        for name in ("array", "header"):
+            if options[name] is not None:
+                raise ValueError(f"--{name} does not apply to shards ({path})")
+        identity = options.get("sequence_id")
+        table = sb.open_shards(str(path), columns=columns, sequence_id=identity)
+        if not isinstance(table, ShardTable):
+            raise ValueError(f"{path} names documents: fit a topic model to them")
+        return table
+    with Phase(f"reading {path.name}", bool(verbose)) as phase:
+        act = partial(
+            sb.open_table,
+            path,
+            columns=columns,
+            array=options["array"],
+            header=options["header"],
+            report=phase.update,
+        )
+        return open_words(act, family, None)
+
+
+def is_pattern(path: Path) -> bool:
+    """Whether DATA is a pattern of the names of shards."""
+    return glob.has_magic(str(path)) and not path.exists()
+
+
+def open_corpus(
+    path: Path, words: Any, verbose: int, n_words: int | None = None
+) -> Corpus | DocumentShards:
+    """The documents in a command's CORPUS, or in its shards.
+
+    words : the vocabulary, or its file. n_words : its size if there are no words.
+    """
+    with Phase(f"reading {path.name}", bool(verbose)) as phase:
+        if is_pattern(path):
+            shards = sb.open_shards(str(path), words=words, n_words=n_words)
+            if not isinstance(shards, DocumentShards):
+                raise ValueError(f"{path} names tables: a topic model reads documents")
+            return shards
+        return sb.read_corpus(path, words=words, n_words=n_words, report=phase.update)
+
+
+def refuse_table_options(what: str, options: dict[str, Any]) -> None:
+    """Refuse options of tables for documents. what : where the model of documents comes from."""
+    for name in ("sequence_id", "array", "header"):
+        if options[name] is not None:
+            raise ValueError(
+                f"--{name.replace('_', '-')} is for tables; {what} is of a model of documents"
+            )
+
+
+def refuse_pair_options(what: str, estimator: str | None, options: dict[str, Any]) -> None:
+    """Refuse options of sentence pairs for other models, and of tables for sentence pairs."""
+    is_aligner = reads_pairs(estimator)
+    others = ("sequence_id", "array", "header", "words")
+    for name in others if is_aligner else ("target", "encoding", "symmetrize", "gold", "word"):
+        if options.get(name) is not None:
+            kind = "tables and documents" if is_aligner else "sentence pairs"
+            raise ValueError(
+                f"--{name.replace('_', '-')} is for {kind}; {what} holds a {estimator}"
+            )
+
+
+def find_sequences(
+    data: Path, columns: list[str] | None, identity: str | None, options: dict[str, Any]
+) -> tuple[list[str] | None, dict[str, Any]]:
+    """The columns to read besides those that name sequences, and arguments of `fit` and `predict`.
+
+    The arguments say where sequences are.
+    """
+    if identity is None:
+        return columns, {}
+    where = {"array": options["array"], "header": options["header"]}
+    lengths = np.diff(offsets_of_runs(read_runs(data, identity, **where)))
+    names = read_names(data, **where) or ()
+    return [name for name in names if name != identity] if columns is None else columns, {
+        "lengths": lengths
+    }
+
+
+def open_sequences(
+    data: Path,
+    columns: list[str] | None,
+    family: BaseFamily,
+    options: dict[str, Any],
+    verbose: int,
+) -> tuple[FileTable, dict[str, Any]]:
+    """The table in DATA, and arguments of `fit` that say where its sequences are."""
+    if is_pattern(data):
+        table = open_data(data, columns, family, options, verbose)
+        assert isinstance(table, ShardTable)
+        return table, {} if table.lengths is None else {"lengths": table.lengths}
+    columns, where = find_sequences(data, columns, options.get("sequence_id"), options)
+    return open_data(data, columns, family, options, verbose), where
