@@ -176,11 +176,13 @@ class Scene:
             kind, ids, [float(self.sizes[k]) for k in slots], self.lap, self.settled
         )
 
-    def give_up(self, kind: str, slots: Sequence[int], times: int = 1) -> None:
+    def give_up(
+        self, kind: str, slots: Sequence[int], times: int = 1, *, hopeless: bool = False
+    ) -> None:
         """Record that a candidate was not worth watching, as `times` failures."""
         ids, sizes = tuple(self.ids[k] for k in slots), [float(self.sizes[k]) for k in slots]
         for _ in range(times):
-            self.attempts.fail(kind, ids, sizes, self.lap)
+            self.attempts.fail(kind, ids, sizes, self.lap, hopeless=hopeless)
 
     def after(self, outcome: Outcome) -> Scene:
         """The scene after a trial was accepted."""

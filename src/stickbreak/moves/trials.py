@@ -22,6 +22,8 @@ from .little_fits import Goal, little_fit, overrated
 from .partial_fits import PartialFit
 
 if TYPE_CHECKING:
+    from stickbreak.models import Model
+
     from .newborns import Newborns
 
 __all__ = ["join", "keeps_some", "split", "try_fit", "try_sweeps"]
@@ -66,7 +68,7 @@ def try_fit(
         scene.spent.gain = _look(scene, fit, n_passes, share, margin)
         if scene.spent.gain < 0.0:
             return None
-    goal = Goal(bound, patience=model.structure.patience)
+    goal = _goal(model, bound)
     try:
         fit.run(n_passes if len(part.units) else 1, goal, TOL * data.n_observations)
     except ImpossibleError:  # too few components, as one that may not follow itself
@@ -104,6 +106,12 @@ def try_sweeps(
     return Outcome(found.counts, found.params, ids, scene.next_id, found.bound, kept)
 
 
+def _goal(model: Model, bound: float) -> Goal:
+    """What ends a trial that will not reach a bound."""
+    structure = model.structure
+    return Goal(bound, patience=structure.patience, least_closed=structure.least_closed)
+
+
 def _share_seen(part: Part, n_lost: int) -> float:
     """Part of the touched units to look at first; 1 for no look. n_lost : components that go."""
     n_units, n_rows = len(part.units), sum(batch.n_rows for batch in part.batches)
@@ -129,7 +137,7 @@ def _look(scene: Scene, fit: PartialFit, n_passes: int, share: float, margin: fl
         before.add(layer.found.counts)
     params = model.global_step(before.view(), scene.params)
     bound = float(model.bound(before.view(), params)) - margin
-    goal = Goal(bound, patience=model.structure.patience)
+    goal = _goal(model, bound)
     look = replace(fit, part=some, scale=scale)
     look.run(n_passes, goal, TOL * scene.data.n_observations, enough=bound)
     scene.spend(some, look.n_infers + 1)
