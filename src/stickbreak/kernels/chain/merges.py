@@ -20,8 +20,8 @@ from .sparse import messages_sparse
 __all__ = ["merge_gains", "merge_gains_sparse"]
 
 # If one of two states has less posterior than this, the logarithms are not worth their cost. What
-# is left out changes the entropy by less than 1e-11 nats a row.
-NEGLIGIBLE = 1e-13
+# is left out changes the entropy by less than 1e-9 nats a row.
+NEGLIGIBLE = 1e-11
 WINDOW = 8192  # rows whose messages are kept at once, unless one sequence has more
 LOG_2 = math.log(2.0)
 HALF_ROOT, ONE = 0x3FE6A09E667F3BCD, 0x3FF0000000000000  # bits of sqrt(1 / 2) and 1
