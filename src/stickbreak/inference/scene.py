@@ -114,6 +114,11 @@ class Scene:
         params = self.model.global_step(counts, self.params)
         return max(self.bound, float(self.model.bound(counts, params)))
 
+    @cached_property
+    def seen_first(self) -> dict[float, tuple[Part, float]]:
+        """Units that trials of this scene look at first, by their share of all, and their bound."""
+        return {}
+
     @property
     def _batches(self) -> Sequence[Batch]:
         return self.batches or self.data.batches(1)

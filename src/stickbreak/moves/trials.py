@@ -130,19 +130,37 @@ def _look(scene: Scene, fit: PartialFit, n_passes: int, share: float, margin: fl
 
     margin : nats by which the sample overrates what would go
     """
-    model, some = scene.model, fit.part.some(share, scene.posteriors, scene.rng)
+    model, (some, known) = scene.model, _seen_first(scene, fit.part, share)
     scale = len(fit.part.units) / len(some.units)
+    bound = known - margin
+    goal = _goal(model, bound)
+    look = replace(fit, part=some, scale=scale)
+    look.run(n_passes, goal, TOL * scene.data.n_observations, enough=bound)
+    scene.spend(some, look.n_infers)
+    scene.spent.n_units = len(some.units)
+    return look.bound - bound
+
+
+def _seen_first(scene: Scene, part: Part, share: float) -> tuple[Part, float]:
+    """Some of the touched units, and the bound if they stood for all of those.
+
+    The same for all trials of a scene that touch all units: only one of them pays for it.
+    """
+    is_all = len(part.units) == scene.data.n_spans
+    if is_all and share in scene.seen_first:
+        known, bound = scene.seen_first[share]
+        return replace(part, units=known.units, batches=known.batches), bound
+    model, some = scene.model, part.some(share, scene.posteriors, scene.rng)
+    scale = len(part.units) / len(some.units)
     before = Tally(scene.posteriors.counts_of(some.units).scale(scale))
     for layer in some.layers:
         before.add(layer.found.counts)
     params = model.global_step(before.view(), scene.params)
-    bound = float(model.bound(before.view(), params)) - margin
-    goal = _goal(model, bound)
-    look = replace(fit, part=some, scale=scale)
-    look.run(n_passes, goal, TOL * scene.data.n_observations, enough=bound)
-    scene.spend(some, look.n_infers + 1)
-    scene.spent.n_units = len(some.units)
-    return look.bound - bound
+    bound = float(model.bound(before.view(), params))
+    scene.spend(some, 1)
+    if is_all:
+        scene.seen_first[share] = some, bound
+    return some, bound
 
 
 def _touched(

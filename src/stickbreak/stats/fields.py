@@ -126,7 +126,8 @@ class Fields:
 
         def change(name: str, array: Array, dimension: int) -> Array:
             out, before = _without(array, drop, dimension), (slice(None),) * dimension
-            heir, gone = (*before, keep - (drop < keep)), (*before, drop)
+            heir: Any = (*before, keep - (drop < keep))
+            gone: Any = (*before, drop)
             rule, about = self.layout[name].merge, self.layout[name].about
             if rule == "add":
                 out[heir] += (

@@ -52,8 +52,8 @@ class BetaRoot(Root):
             u, w, surrogate.ones, surrogate.zeros, given, learned, out
         )
         top = top_term(prior, len(u), log_pass)[0]
-        value = float(betaln(u * w, (1.0 - u) * w).sum()) + known + top + surrogate.constant
-        return Own(value, out)
+        value = betaln(u * w, (1.0 - u) * w).sum() + known + top + surrogate.constant
+        return Own(float(value), out)
 
     def _log_pass(self, u: Array, surrogate: Surrogate) -> Array:
         w = self.precisions(u, surrogate)
