@@ -64,11 +64,10 @@ def try_fit(
     n_lost = max(0, len(scene.ids) - counts.size(model.axis))
     share = 1.0 if part.how is None else _share_seen(part, n_lost)
     if share < 1.0:
-        margin = n_lost * overrated(model, 1.0 / share) if len(part.units) < MANY_UNITS else 0.0
-        scene.spent.gain = _look(scene, fit, n_passes, share, margin)
+        scene.spent.gain = _look(scene, fit, n_passes, share, n_lost)
         if scene.spent.gain < 0.0:
             return None
-    goal = _goal(model, bound)
+    goal = _goal(model, bound, n_lost)
     try:
         fit.run(n_passes if len(part.units) else 1, goal, TOL * data.n_observations)
     except ImpossibleError:  # too few components, as one that may not follow itself
@@ -106,10 +105,11 @@ def try_sweeps(
     return Outcome(found.counts, found.params, ids, scene.next_id, found.bound, kept)
 
 
-def _goal(model: Model, bound: float) -> Goal:
-    """What ends a trial that will not reach a bound."""
+def _goal(model: Model, bound: float, n_lost: int) -> Goal:
+    """What ends a trial that will not reach a bound. n_lost : components that it does without"""
     structure = model.structure
-    return Goal(bound, patience=structure.patience, least_closed=structure.least_closed)
+    least_closed = structure.least_closed if n_lost else 0.0
+    return Goal(bound, patience=structure.patience, least_closed=least_closed)
 
 
 def _share_seen(part: Part, n_lost: int) -> float:
@@ -121,19 +121,20 @@ def _share_seen(part: Part, n_lost: int) -> float:
     return few if n_lost and few < 0.5 else 1.0
 
 
-def _look(scene: Scene, fit: PartialFit, n_passes: int, share: float, margin: float) -> float:
+def _look(scene: Scene, fit: PartialFit, n_passes: int, share: float, n_lost: int) -> float:
     """What a trial gains on some of the touched units, which stand for all of them.
 
     A sample promises too much: its units count several times, and so does what fits by chance. So
     what gains nothing here is hopeless. It also fits the sample too well to begin with what it
-    found.
+    found. What would go is overrated as well, and few units overrate it by much.
 
-    margin : nats by which the sample overrates what would go
+    n_lost : components that go
     """
     model, (some, known) = scene.model, _seen_first(scene, fit.part, share)
     scale = len(fit.part.units) / len(some.units)
-    bound = known - margin
-    goal = _goal(model, bound)
+    is_few = len(fit.part.units) < MANY_UNITS
+    bound = known - (n_lost * overrated(model, 1.0 / share) if is_few else 0.0)
+    goal = _goal(model, bound, n_lost)
     look = replace(fit, part=some, scale=scale)
     look.run(n_passes, goal, TOL * scene.data.n_observations, enough=bound)
     scene.spend(some, look.n_infers)

@@ -93,9 +93,9 @@ class BaseStructure:
     """
 
     least_closed: ClassVar[float] = 0.0
-    """Part of what the first pass of a trial misses that the second has to close; 0 for none.
+    """Part of what the first pass of a trial without a component misses that the second closes.
 
-    A trial that closes less ends after two passes.
+    A trial that closes less ends after two passes. 0 for structures that do not say.
     """
 
     granularities: ClassVar[tuple[str, ...]] = ()
