@@ -280,6 +280,47 @@ def test_a_first_look_ends_what_is_hopeless(name, monkeypatch):
         assert_exact(scene, outcome)
 
 
+def overlapping() -> Scene:
+    """Sequences that all hold something of all three states."""
+    rng = np.random.default_rng(0)
+    data = Sequences(rng.normal(size=(400, 2)), offsets=np.arange(0, 401, 20))
+    model = hdp_hmm(Gaussian().locate(None, 2).resolve(measure(data)))
+    found = run(model, MemoizedVB(max_iter=2), data, from_blocks(model, data, 3, rng))
+    return Scene(
+        model, found.counts, found.params, found.ids, data, Attempts(), rng, 9, True,
+        next_id=found.next_id, batches=data.batches(1), warm=found.warm(),
+    )  # fmt: skip
+
+
+def test_first_looks_of_a_scene_share_units_that_were_inferred_once(monkeypatch):
+    monkeypatch.setattr(trials, "FEW_ROWS", 80)
+    monkeypatch.setattr(trials, "FEW_UNITS", 4)
+    looks, found = [], trials._seen_first
+
+    def see(scene, part, share):
+        looks.append(found(scene, part, share))
+        return looks[-1]
+
+    monkeypatch.setattr(trials, "_seen_first", see)
+    scene = overlapping()
+    passes = []
+    for slot in range(3):
+        before = scene.spent.n_passes
+        Delete(n_passes=1).try_out(scene, (slot,))
+        passes.append(scene.spent.n_passes - before)
+    (first, bound), *others = looks
+    assert len(others) == 2
+    assert len(first.units) == 4
+    for part, known in others:
+        assert part.units.tolist() == first.units.tolist()
+        assert known == bound
+    assert {part.how.taken for part, _ in looks} == {(0,), (1,), (2,)}
+    assert passes[1] < passes[0] - 1.0  # the first infers all units, and then those of the look
+    later = replace(scene)
+    Delete(n_passes=1).try_out(later, (0,))
+    assert looks[-1][0].units.tolist() != first.units.tolist()
+
+
 def engine_of(**settings) -> MemoizedVB:
     moves = (Birth(n_newborn=4), Merge(), Delete())
     return MemoizedVB(n_batches=3, max_iter=30, moves=moves, **settings)
