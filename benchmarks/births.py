@@ -12,7 +12,8 @@ from scipy import sparse
 
 from stickbreak.data import Documents, Sequences, measure
 from stickbreak.families import Categorical, Gaussian
-from stickbreak.inference import MemoizedVB, Scene, Start, run as fit
+from stickbreak.inference import MemoizedVB, Scene, Start
+from stickbreak.inference import run as fit
 from stickbreak.inference.attempts import Attempts
 from stickbreak.initialize import from_labels
 from stickbreak.models import Model, hdp_hmm, hdp_topics
@@ -104,9 +105,8 @@ def growth(name: str, make: Callable[[int, int], Problem], sizes: tuple[int, ...
     one_birth(make(sizes[0] // 10, min(RARE[name], sizes[0] // 20)))  # compiles the kernels
     for kind, most in MOST.items():
         is_fixed = kind == "held by as many"
-        found = [
-            one_birth(make(n, min(RARE[name], n // 2) if is_fixed else n // 10)) for n in sizes
-        ]
+        rare = [min(RARE[name], n // 2) if is_fixed else n // 10 for n in sizes]
+        found = [one_birth(make(n, n_rare)) for n, n_rare in zip(sizes, rare, strict=True)]
         first, seconds, units = (list(part) for part in zip(*found, strict=True))
         exponent = slope(sizes, seconds)
         times = ", ".join(
