@@ -26,7 +26,7 @@ EXPERIMENTS = (
     "earthquakes", "one_pass", "noisy_steps", "subchains", "surrogate",
     "state_counting", "absent_steps", "many_states", "learned_bases",
     "search_chains", "durations", "recorded_segments",
-    "topic_bars", "ap_topics", "news_topics", "topic_starts", "topic_peers",
+    "collapsed_starts", "topic_bars", "ap_topics", "news_topics", "topic_starts", "topic_peers",
     "joint_predictive", "part_of_speech", "text_prediction",
     "swedish_links", "hansards", "hansards_peers", "hansards_streams", "hansards_laps",
     "hansards_priors", "hansards_others", "alignment_speed", "alignment_growth",

@@ -25,8 +25,9 @@ UNKNOWN, END = "<unk>", "</s>"
 LAPS = (60, 250)  # of batch engines
 N_TRAIN, N_TEST, PASSES = 5_000, 1_000, 10  # sentences of Brown, and laps of noisy steps
 N_WORDS, CHAIN_PASSES, STEP_WORDS = 100_000, 5, 1_000  # of the long chain, and of a step
-RATES = ((100, 0.5), (100, 0.7), (100, 0.9), (20, 0.5), (500, 0.5))  # batch and kappa
-BLOCKS = ((2, 0.5), (3, 0.5), (5, 0.5), (10, 0.5), (2, 0.9))  # length and kappa
+KAPPAS = (0.5, 0.7, 0.9)
+RATES = tuple((size, kappa) for size in (20, 100, 500) for kappa in KAPPAS)  # batch and kappa
+BLOCKS = tuple((size, kappa) for size in (2, 3, 5, 10) for kappa in KAPPAS)  # length and kappa
 BUFFER = 10
 Sentences = list[list[str]]
 

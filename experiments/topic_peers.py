@@ -25,7 +25,8 @@ from .frame import Experiment, Row, seeds, span
 PRIOR, SIZE, SWEEPS, ROUNDS, N_SEEDS = 0.1, 100, 500, 8, 3
 DBLP_STEP = 10  # every tenth paper: there are 54,595
 DEFAULT, SAMPLER = "LDA, VB after collapsed sweeps (default)", f"tomotopy, {SWEEPS} sweeps"
-OFTEN = (DEFAULT, "HDP", SAMPLER)
+FOUND_SIZE = "HDP, VB after a ladder (default)"
+OFTEN = (DEFAULT, FOUND_SIZE, SAMPLER)
 WITH_SIZES = ("AP", "20 newsgroups")
 OTHER_SIZES = {20: (DEFAULT,), 50: (DEFAULT, SAMPLER), 200: (DEFAULT,)}
 FOUND = (
@@ -88,18 +89,31 @@ def by_tomotopy(X: sparse.csr_array, K: int, seed: int) -> Topics:
     import tomotopy
 
     model: Any = tomotopy.LDAModel(k=K, alpha=PRIOR, eta=PRIOR, seed=seed + 1)
+    model.optim_interval = 0
+    return _sampled(model, X)
+
+
+def by_tomotopy_hdp(X: sparse.csr_array, K: int, seed: int) -> Topics:
+    """With its own defaults but for the prior counts of words."""
+    import tomotopy
+
+    return _sampled(tomotopy.HDPModel(eta=PRIOR, seed=seed + 1), X)
+
+
+def _sampled(model: Any, X: sparse.csr_array) -> Topics:
     for lo, hi in zip(X.indptr[:-1], X.indptr[1:], strict=True):
         words = np.repeat(X.indices[lo:hi], X.data[lo:hi].astype(int))
         if len(words):
             model.add_doc([str(word) for word in words])
-    model.optim_interval = 0
     model.train(SWEEPS, workers=1)
-    held, sizes = np.zeros((K, X.shape[1])), model.get_count_by_topics()
+    sizes = np.asarray(model.get_count_by_topics())
     names = np.array([int(word) for word in model.used_vocabs])
-    for k in range(K):
-        found = model.get_topic_word_dist(k, normalize=False)[: len(names)]
-        held[k, names] = np.maximum(np.asarray(found) - PRIOR, 0.0)
-    held *= (np.asarray(sizes) / np.maximum(held.sum(1), 1e-300))[:, None]
+    used = np.flatnonzero(sizes)  # an HDP keeps the places of topics that died
+    held = np.zeros((len(used), X.shape[1]))
+    for row, k in enumerate(used):
+        found = model.get_topic_word_dist(int(k), normalize=False)[: len(names)]
+        held[row, names] = np.maximum(np.asarray(found) - PRIOR, 0.0)
+    held *= (sizes[used] / np.maximum(held.sum(1), 1e-300))[:, None]
     return smoothed(held)
 
 
@@ -107,6 +121,7 @@ PEERS: dict[str, Callable[..., Topics]] = {
     "scikit-learn, 25 passes": by_sklearn,
     f"gensim, {ROUNDS} passes": by_gensim,
     SAMPLER: by_tomotopy,
+    f"HDP, {SAMPLER}": by_tomotopy_hdp,
 }
 
 
@@ -125,7 +140,16 @@ def plan(size: int) -> dict[str, Any]:
         "LDA, collapsed Gibbs, 100 sweeps": lda(
             size, init="local", inference=sb.CollapsedGibbs(max_iter=100)
         ),
-        "HDP, VB after a ladder (default)": hdp(),
+        FOUND_SIZE: hdp(),
+        "HDP, VB from documents": hdp(size, init="documents"),
+        "HDP, 100 collapsed sweeps": hdp(size, init="local", inference=sweeps),
+        "HDP, stochastic VB": hdp(size, inference=sb.StochasticVB(max_iter=ROUNDS)),
+        "HDP, stochastic collapsed": hdp(
+            size, init="local", inference=sb.StochasticCollapsedVB(max_iter=ROUNDS)
+        ),
+        "HDP, collapsed Gibbs, 100 sweeps": hdp(
+            size, init="local", inference=sb.CollapsedGibbs(max_iter=100)
+        ),
     }
 
 
@@ -159,7 +183,8 @@ def rows_of(name: str, split: Split, size: int, n: int, only: Sequence[str] = ()
     rows = []
     for what, make in (ours | peers).items():
         if not only or what.startswith(tuple(only)):
-            title = name if what.startswith("HDP") else f"{name}, K={size}"
+            finds_size = what in (FOUND_SIZE, f"HDP, {SAMPLER}")
+            title = name if finds_size else f"{name}, K={size}"
             row = Row(f"{title}: {what}", fit(make, split, n))
             print(f"{row.what}: {row.ours}", flush=True)
             rows.append(row)
@@ -181,7 +206,7 @@ def parts() -> list[Callable[[], list[Row]]]:
     for name, read in corpora.items():
         several = OFTEN if name in WITH_SIZES else ()
         for what in [*plan(SIZE), *PEERS]:
-            n = N_SEEDS if what.startswith(several) and several else 1
+            n = N_SEEDS if what in several else 1
             found.append(partial(_rows, name, read, SIZE, n, what))
         sizes = OTHER_SIZES if name in WITH_SIZES else {}
         found += [

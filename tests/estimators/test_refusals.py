@@ -128,7 +128,7 @@ def test_ctrl_c_between_starts_keeps_the_best_so_far(monkeypatch):
         return real(*arguments, **settings)
 
     monkeypatch.setattr(mixture_fits, "from_plusplus", interrupted)
-    model = sb.Mixture(2, family="poisson", random_state=0, n_init=3)
+    model = sb.Mixture(2, family="poisson", init="k-means++", random_state=0, n_init=3)
     with pytest.raises(KeyboardInterrupt):
         model.fit(X)
     assert model.predict(X).shape == (60,)

@@ -231,7 +231,7 @@ def test_every_way_to_begin_fits(cls, init: str) -> None:
 def test_an_unknown_way_is_refused() -> None:
     with pytest.raises(
         ValueError,
-        match=r"unknown init 'kmeans'; choose one of k-means\+\+, "
+        match=r"unknown init 'kmeans'; choose one of auto, k-means\+\+, "
         r"k-means\|\|, random",
     ):
         sb.Mixture(2, init="kmeans").fit(blobs(20, 0))

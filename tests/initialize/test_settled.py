@@ -10,6 +10,7 @@ from stickbreak.data import Table, measure
 from stickbreak.families import Gaussian
 from stickbreak.inference import workers
 from stickbreak.initialize import from_labels, from_settled, settled
+from stickbreak.initialize import race as races
 from stickbreak.models import dp_mixture
 from stickbreak.moves import Merge
 from stickbreak.stats import SERIAL
@@ -88,24 +89,28 @@ def test_a_start_out_of_hope_ends_early_and_the_best_settles(monkeypatch):
         laps[name] = 0
         k = int(labels.max()) + 1
         start = from_labels(MODEL, TABLE, labels, k)
-        return lambda rng: start
+        return lambda: start
+
+    def best_of(makers):
+        fits = races.race(MODEL, TABLE, makers, SERIAL, settles=True)
+        return max(fits, key=lambda fit: fit.bound)
 
     def settle(model, table, n_laps, make):
         found = settle_as_ever(model, table, n_laps, make)
         laps["good" if found.counts.size(model.axis) == 3 else "bad"] += len(found.trace)
         return found
 
-    settle_as_ever = settled._settle
-    monkeypatch.setattr(settled, "_settle", settle)
-    monkeypatch.setattr(settled, "ROUND", 3)
+    settle_as_ever = races._settle
+    monkeypatch.setattr(races, "_settle", settle)
+    monkeypatch.setattr(races, "ROUND", 3)
     rng = np.random.default_rng(0)
     # across the clusters, from where the bound rises slowly
-    jobs = [(job("good", truth), rng), (job("bad", rng.integers(0, 8, 300)), rng)]
-    found = settled._race(MODEL, TABLE, jobs, SERIAL)
+    jobs = [job("good", truth), job("bad", rng.integers(0, 8, 300))]
+    found = best_of(jobs)
     assert found.counts.size(MODEL.axis) == 3
     assert found.is_converged
-    assert laps["bad"] < settled.LAPS
-    monkeypatch.setattr(settled, "ROUND", settled.LAPS)
-    alone = settled._race(MODEL, TABLE, [jobs[0]], SERIAL)
+    assert laps["bad"] < races.LAPS
+    monkeypatch.setattr(races, "ROUND", races.LAPS)
+    alone = best_of(jobs[:1])
     # rounds go on where they stopped
     assert found.bound == pytest.approx(alone.bound, rel=1e-12)

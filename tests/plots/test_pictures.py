@@ -49,7 +49,9 @@ def rows() -> np.ndarray:
 
 @pytest.fixture(scope="module")
 def model(rows: np.ndarray) -> sb.DPMixture:
-    return sb.DPMixture(6, inference=sb.MemoizedVB(moves=None), n_init=3, random_state=0).fit(rows)
+    return sb.DPMixture(
+        6, inference=sb.MemoizedVB(moves=None), init="k-means++", n_init=3, random_state=0
+    ).fit(rows)
 
 
 def words(figure: Any) -> str:

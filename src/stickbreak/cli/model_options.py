@@ -22,12 +22,12 @@ __all__ = [
 ]
 
 INITS = (
-    '"k-means++"; others are "k-means||" (all rows, in a few passes), "random", "local" (random '
-    'shares) and "collapsed" (sweeps from these)'
+    '"auto", the better of "k-means++" and "collapsed" (sweeps from random shares); others are '
+    '"k-means||" (all rows, in a few passes), "random" and "local" (random shares)'
 )
 CHAIN_INITS = (
-    '"auto": "collapsed" (sweeps that draw states) for symbols; else "blocks" (of rows in '
-    'succession, far apart), or for hmm the better of both; others are "random-blocks", '
+    '"auto": the best of "collapsed" (sweeps that draw states), soft sweeps and "blocks" (of rows '
+    'in succession, far apart), or "blocks" alone; others are "random-blocks", '
     '"k-means++" (rows far apart), "random" and "local" (random chains)'
 )
 CHAIN_OPTIONS = (

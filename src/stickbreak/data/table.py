@@ -157,10 +157,16 @@ class Table:
         )
 
     def some_rows(self, size: int, rng: np.random.Generator) -> Table:
-        """At most `size` rows, drawn without replacement, as a table in memory."""
+        """At most `size` rows, drawn without replacement from those that count, as a table in
+        memory.
+        """
         if self.n_rows <= size:
             return self
-        at = np.sort(rng.choice(self.n_rows, size, replace=False))
+        from_: Any = self.n_rows
+        if self.repeats is not None:
+            from_ = np.flatnonzero(self.repeats)
+            size = min(size, len(from_))
+        at = np.sort(rng.choice(from_, size, replace=False))
         repeats = None if self.repeats is None else self.repeats[at]
         rows: Any = self.rows[at]
         return Table(rows if is_sparse(rows) else np.array(rows), repeats)

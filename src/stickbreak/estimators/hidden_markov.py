@@ -65,11 +65,12 @@ class HMM(SequenceEstimator):
         succession; those that are far apart are chosen from ten times as many), "random-blocks"
         (without choosing), "k-means++" (Bregman, on rows: for states that change often), "random"
         (random rows) or "local" (a random chain for every sequence, as collapsed inference begins).
-        "auto" is "collapsed" for `Categorical`; for `HMM` of other families the better of "blocks"
-        and "collapsed" after ten laps, for `HDPHMM` "blocks"; engines that sweep themselves begin
-        with "blocks". Sweeps see at most 100,000 rows, and every sequence once
-        whatever its weight; families without `draw`, and learned concentrations, have none, and
-        begin with the blocks and equal steps.
+        "auto" is the best after ten laps of "collapsed", of where collapsed sweeps of at most
+        40,000 rows lead from "local" (not for a single sequence, nor for symbols with an engine
+        that looks for a mode), and, but for `Categorical`, of "blocks". `HDPHMM` of other families
+        begins with "blocks", and so do engines that sweep themselves. Drawn states see at most
+        100,000 rows, and every sequence once whatever its weight; families without `draw`, and
+        learned concentrations, have none, and begin with the blocks and equal steps.
     learn_prior, max_iter, tol, random_state : as in `Mixture`.
     n_init, n_jobs, warm_start, verbose : likewise.
 
@@ -98,6 +99,7 @@ class HMM(SequenceEstimator):
     [(90,), (90,), (90,)]
     """
 
+    _sweeps_first = True
     PRIOR = (
         "concentration", "start_concentration", "stickiness", "start_prior", "transition_prior",
     )  # fmt: skip
@@ -199,6 +201,7 @@ class HDPHMM(SequenceEstimator):
 
     PRIOR = ("concentration", "start_concentration", "top_concentration", "stickiness", "root")
     _is_unbounded = True
+    _sweeps_first = True
     root: str | TableRoot
 
     def __init__(

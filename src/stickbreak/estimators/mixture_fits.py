@@ -10,6 +10,7 @@ from stickbreak.data import Table
 from stickbreak.families.base import BaseFamily
 from stickbreak.inference import Engine, Start
 from stickbreak.initialize import (
+    from_better,
     from_collapsed,
     from_local,
     from_plusplus,
@@ -25,6 +26,7 @@ from stickbreak.reading import Given, Rows, Schema, Values, read_table
 from stickbreak.stats import Array
 
 from .base import Estimator, RandomState
+from .engine_choice import pick_engine
 from .engine_runs import Task
 from .observed_rows import observe_rows
 from .views import plot_mixture
@@ -46,7 +48,9 @@ def check_concentration(concentration: float | GammaPrior) -> float | GammaPrior
 class MixtureFits(Estimator):
     """Fits to tables of independent rows."""
 
-    INITS: ClassVar[tuple[str, ...]] = ("k-means++", "k-means||", "random", "local", "collapsed")
+    INITS: ClassVar[tuple[str, ...]] = (
+        "auto", "k-means++", "k-means||", "random", "local", "collapsed",
+    )  # fmt: skip
     concentration: float | GammaPrior
 
     def __init__(
@@ -60,7 +64,7 @@ class MixtureFits(Estimator):
         max_iter: int | None = None,
         tol: float | None = None,
         random_state: RandomState = None,
-        init: str = "k-means++",
+        init: str = "auto",
         n_init: int = 1,
         n_jobs: int | None = None,
         warm_start: bool = False,
@@ -82,7 +86,20 @@ class MixtureFits(Estimator):
                 return from_scalable(
                     model, table, K, rng, legal=legal, pool=pool, report=phase.update
                 )
+        if self._compares_starts(model, task):
+            with Phase("comparing two starts", bool(self.verbose)):
+                return from_better(model, table, K, rng, pool)
         return from_plusplus(model, table, K, rng, legal=legal, pool=pool)
+
+    def _compares_starts(self, model: Model, task: Task) -> bool:
+        """Whether the start is the better of two: k-means++, and sweeps from random shares.
+
+        Known labels, engines that sweep, draw or look for a mode, and families that cannot sweep
+        begin with k-means++.
+        """
+        is_variational = pick_engine(self, task.is_on_disk).rule().is_variational
+        can_sweep = model.sweeps and task.legal is None and task.n_components > 1
+        return self.init == "auto" and can_sweep and is_variational
 
     def _seed_shares(self, model: Model, task: Task, rng: np.random.Generator, pool: Pool) -> Start:
         """Random shares of every row, or where collapsed sweeps lead from there."""

@@ -154,7 +154,8 @@ class Mixture(MixtureEstimator):
     init : where a fit begins: "k-means++" (Bregman, on at most 20,000 rows), "k-means||" (on all
         rows, in a few passes: finds rarer clusters of large tables), "random" (random rows),
         "local" (random shares of every row) or "collapsed" (up to 30 collapsed sweeps from there,
-        see `CollapsedVB`: often a higher bound, for some more time).
+        see `CollapsedVB`). "auto" is the better of "k-means++" and "collapsed" after ten laps on at
+        most 5,000 rows, for variational engines; "k-means++" for others, and with known labels.
     n_init : starts to try; the best bound wins.
     n_jobs : threads; results do not depend on it. -1 is all.
     warm_start : begin from the last fit.
@@ -209,8 +210,8 @@ class DPMixture(MixtureEstimator):
         `GammaPrior` to learn it.
     family, learn_prior, max_iter, tol, random_state : as in `Mixture`.
     init : "auto" begins with the better of two starts of 25 components, settled on at most 5,000
-        rows, if there are moves to join them and `n_components` is 1; else it is "k-means++". All
-        others as in `Mixture`; they begin with `n_components`.
+        rows, if there are moves to join them and `n_components` is 1; else it is that of
+        `Mixture`. All others as there; they begin with `n_components`.
     n_jobs, warm_start, verbose : as in `Mixture`.
     n_init : starts to try; the best bound wins. Those after the first begin with 25 components if
         the first begins with one.
@@ -230,7 +231,6 @@ class DPMixture(MixtureEstimator):
     2
     """
 
-    INITS = ("auto", *MixtureEstimator.INITS)
     _is_unbounded = True
 
     def __init__(

@@ -16,12 +16,14 @@ from stickbreak.inference import Draw, ExcludeOwn, Hard, Mode, Start
 from stickbreak.initialize import (
     N_PATHS,
     N_SYMBOLS,
-    better_start,
+    best_start,
     from_blocks,
     from_drawn,
     from_local,
     from_plusplus,
     from_random,
+    from_swept,
+    some_sequences,
 )
 from stickbreak.models import Model, ModelPotentials
 from stickbreak.progress import Phase, PhaseLaps
@@ -62,6 +64,7 @@ class SequenceEstimator(Estimator):
 
     INITS = ("auto", "collapsed", "blocks", "random-blocks", "k-means++", "random", "local")
     _noun = "state"
+    _sweeps_first = False  # whether soft sweeps are among the starts of which the best is taken
     allowed: Mapping[Any, Any] | ArrayLike | None = None
     __metadata_request__fit: ClassVar = ROUTED
     __metadata_request__partial_fit: ClassVar = ROUTED
@@ -150,8 +153,12 @@ class SequenceEstimator(Estimator):
             return from_blocks(model, some, K, rng, legal=legal, candidates=candidates)
 
         if init == "better":
-            starts = [make(table), self._draw_paths(model, task, rng, pool)]
-            return better_start(model, table, starts, rng, pool)
+            starts = [] if self._draws_first() else [make(table)]
+            starts.append(self._draw_paths(model, task, rng, pool))
+            if self._sweeps_first:
+                swept = from_swept(model, table, K, rng, legal=legal, pool=pool)
+                starts += [] if swept is None else [swept]
+            return best_start(model, some_sequences(table, rng), starts, pool)
         if self.init == "auto" and pick_engine(self, False).mover().moves:
             return begin_states(model, task, make, rng, pool)
         return make(table)
@@ -167,7 +174,7 @@ class SequenceEstimator(Estimator):
         if isinstance(rule, Draw | ExcludeOwn):
             return "blocks"
         if self._draws_first():
-            return "collapsed"
+            return "better" if self._sweeps_first and rule.is_variational else "collapsed"
         return "blocks" if self._is_unbounded else "better"
 
     def _draws_first(self) -> bool:

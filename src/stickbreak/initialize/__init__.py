@@ -2,10 +2,11 @@
 
 from .alignment import after_bag, even_links_start
 from .anchors import from_anchors
+from .better import best_start, from_better, from_swept
 from .blocks import choose_blocks, from_blocks
 from .counts import count_labels
 from .documents import SMOOTHING, from_documents, word_counts
-from .drawn import N_PATHS, N_SYMBOLS, better_start, from_drawn
+from .drawn import N_PATHS, N_SYMBOLS, from_drawn, some_sequences
 from .groups import from_ungrouped
 from .guessed import from_cooled, from_guess
 from .ladder import N_RUNGS, RUNG_LAPS, from_ladder
@@ -30,7 +31,7 @@ __all__ = [
     "RUNG_LAPS",
     "SMOOTHING",
     "after_bag",
-    "better_start",
+    "best_start",
     "choose_blocks",
     "choose_plusplus",
     "choose_random",
@@ -38,6 +39,7 @@ __all__ = [
     "count_labels",
     "even_links_start",
     "from_anchors",
+    "from_better",
     "from_blocks",
     "from_collapsed",
     "from_cooled",
@@ -53,8 +55,10 @@ __all__ = [
     "from_scalable",
     "from_settled",
     "from_settled_part",
+    "from_swept",
     "from_ungrouped",
     "place_words",
     "refine_hard",
+    "some_sequences",
     "word_counts",
 ]

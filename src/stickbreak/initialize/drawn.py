@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stickbreak.data import Sequences
-from stickbreak.inference import BatchVB, Callback, CollapsedGibbs, Engine, Gibbs, Start, run
+from stickbreak.data import Sequences, Table
+from stickbreak.inference import Callback, CollapsedGibbs, Engine, Gibbs, Start, run
 from stickbreak.priors import GammaPrior
 from stickbreak.protocols import Array, Pool
 from stickbreak.stats import SERIAL, Summary
@@ -24,12 +24,11 @@ from .local import require_whole_run
 if TYPE_CHECKING:
     from stickbreak.models import Model
 
-__all__ = ["N_PATHS", "N_SYMBOLS", "better_start", "can_draw", "from_drawn"]
+__all__ = ["N_PATHS", "N_SYMBOLS", "can_draw", "completes", "from_drawn", "some_sequences"]
 
 N_SYMBOLS = 200  # sweeps of one column of symbols, state by state
 N_PATHS = 20  # sweeps of other rows, path by path
 MOST_ROWS = 100_000  # of more, a sample is swept
-COMPARED = 10  # laps after which two starts are compared
 
 
 def can_draw(model: Model) -> bool:
@@ -63,8 +62,8 @@ def from_drawn(
     candidates : see `from_blocks`
     """
     params = model.start_params(n_components, legal)
-    some = _sampled(data, rng)
-    is_drawn = can_draw(model) and not _completes(model, some)
+    some = some_sequences(data, rng)
+    is_drawn = can_draw(model) and not completes(model, some)
     swept = replace(_with_added(model, added), learns=False)
     if is_drawn and model.sweeps_labels and _has_all_steps(model, n_components):
         states = _random_states(some, n_components, legal, rng)
@@ -83,23 +82,7 @@ def from_drawn(
     return Start(found.counts.scale(data.n_units / some.n_units), params)
 
 
-def better_start(
-    model: Model, data: Sequences, starts: list[Start], rng: np.random.Generator, pool: Pool
-) -> Start:
-    """The start with the highest bound after a few laps of variational Bayes; the first of equals.
-
-    It is given back as it was.
-    """
-    some, bounds = _sampled(data, rng), []
-    for start in starts:
-        engine = BatchVB(max_iter=COMPARED, moves=None)
-        found = run(replace(model, learns=False), engine, some, start, pool=pool)
-        require_whole_run(found)
-        bounds.append(found.bound)
-    return starts[int(np.argmax(bounds))]
-
-
-def _completes(model: Model, data: Sequences) -> bool:
+def completes(model: Model, data: Table) -> bool:
     """Whether rows lack entries that the family would complete, which samplers do not draw."""
     if model.family.missing not in ("completed", "mixed"):
         return False
@@ -137,11 +120,11 @@ def _with_added(model: Model, added: float) -> Model:
     return replace(model, prior=replace(prior, **numbers), family=family)  # type: ignore[type-var]
 
 
-def _sampled(data: Sequences, rng: np.random.Generator) -> Sequences:
+def some_sequences(data: Sequences, rng: np.random.Generator, most: int = MOST_ROWS) -> Sequences:
     """The sequences, each once; of many rows, a sample."""
-    if data.repeats is None and data.n_rows <= MOST_ROWS:
+    if data.repeats is None and data.n_rows <= most:
         return data
-    batch = data.sample(MOST_ROWS, rng)
+    batch = data.sample(most, rng)
     return Sequences(batch.rows, sets=batch.sets, offsets=batch.offsets)
 
 
