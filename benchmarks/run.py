@@ -27,6 +27,7 @@ NAMES = (
     "sparse_chains",
     "moves",
     "search_cost",
+    "births",
     "scaling",
     "scale_out",
     "scale_model",

@@ -28,6 +28,7 @@ from stickbreak.inference import BatchVB, Callback, MemoizedVB, Scene, run
 from stickbreak.inference.attempts import Attempts
 from stickbreak.models import dp_mixture
 from stickbreak.moves import Birth, Delete, Merge
+from stickbreak.moves.little_fits import Goal
 from stickbreak.priors import GammaPrior
 
 QUICK = (Birth(n_newborn=4, n_passes=10), Merge(), Delete(n_passes=10))
@@ -216,6 +217,38 @@ def test_a_failed_candidate_rests_and_is_tried_again_when_it_has_changed():
     assert copy.failed == books.failed
     books.forget([4])
     assert books.failed == {}
+
+
+def test_what_was_hopeless_waits_until_a_size_has_changed_by_half():
+    books = Attempts()
+    books.fail("delete", (3,), [100.0], 5, hopeless=True)
+    books.fail("delete", (4,), [100.0], 5)
+    books.fail("birth", (3,), [100.0], 5, hopeless=True)  # the next one begins elsewhere
+    for size, expected in ((109.0, False), (120.0, False), (49.0, True), (151.0, True)):
+        assert books.may_try("delete", (3,), [size], 9, True) == expected
+    assert books.may_try("delete", (4,), [120.0], 9, True)
+    assert books.may_try("birth", (3,), [120.0], 6, False)
+    copy = Attempts()
+    copy.load(books.to_list())
+    assert copy.failed == books.failed
+    older = [saved[:5] for saved in books.to_list()]  # as files had it that do not say how hopeless
+    copy.load(older)
+    assert copy.may_try("delete", (3,), [120.0], 9, True)
+    for change in (0.0, 1.5, np.nan):
+        with pytest.raises(ValueError, match="waits for a change"):
+            copy.load([["delete", [3], 1, 5, [100.0], change]])
+
+
+def test_a_goal_ends_a_fit_whose_second_pass_closes_too_little():
+    for second, is_over in ((-41.0, False), (-59.0, True), (5.0, False)):
+        goal = Goal(0.0, patience=3.0, least_closed=0.5)
+        goal.max_iter = 40
+        assert not goal.is_hopeless(1, -100.0, 3)
+        assert goal.is_hopeless(2, second, 3) == is_over
+    patient = Goal(0.0, patience=3.0)
+    patient.max_iter = 40
+    assert not patient.is_hopeless(1, -100.0, 3)
+    assert not patient.is_hopeless(2, -99.0, 3)
 
 
 def test_a_fit_that_has_nothing_left_to_try_ends():

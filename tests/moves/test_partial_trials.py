@@ -27,9 +27,10 @@ from stickbreak.inference import (
     run,
     workers,
 )
+from stickbreak.inference import scene as scenes
 from stickbreak.inference.attempts import Attempts
 from stickbreak.inference.scene import Scene, Spent
-from stickbreak.initialize import from_blocks, from_plusplus, from_ungrouped
+from stickbreak.initialize import from_blocks, from_labels, from_plusplus, from_ungrouped
 from stickbreak.models import dp_mixture, hdp_hmm, hdp_mixture
 from stickbreak.moves import Birth, Delete, Merge, explain, trials
 from stickbreak.moves.trials import LEAST_GAIN
@@ -278,6 +279,81 @@ def test_a_first_look_ends_what_is_hopeless(name, monkeypatch):
     found = [move.try_out(scene, (0,)) for move in (Birth(n_newborn=2), Delete())]
     for outcome in filter(None, found):
         assert_exact(scene, outcome)
+
+
+def rare_states(seed: int) -> Scene:
+    """Four sequences of four hundred visit two far states, which are one so far."""
+    rng, parts, labels = np.random.default_rng(seed), [], []
+    for s in range(400):
+        states = np.repeat(rng.permutation([2, 3, 4] if s % 100 == 0 else [0, 1]), 10)
+        parts.append(MEANS[states] + rng.normal(size=(len(states), 2)))
+        labels.append(np.array([0, 1, 2, 3, 3])[states])
+    ends = np.r_[0, np.cumsum([len(part) for part in parts])]
+    data = Sequences(np.concatenate(parts), offsets=ends)
+    model = hdp_hmm(Gaussian().locate(None, 2).resolve(measure(data)))
+    start = from_labels(model, data, np.concatenate(labels), 4)
+    found = run(model, MemoizedVB(max_iter=5), data, start)
+    return Scene(
+        model, found.counts, found.params, found.ids, data, Attempts(), rng, 9, True,
+        next_id=found.next_id, batches=data.batches(1), warm=found.warm(),
+    )  # fmt: skip
+
+
+def test_births_of_rare_states_look_at_the_sequences_that_hold_them(monkeypatch):
+    monkeypatch.setattr(scenes, "SAMPLE_ROWS", 1_000)
+    found = []
+    for seed in (2, 3, 4):
+        scene = rare_states(seed)
+        (rare,) = [k for k in range(4) if 70 < scene.sizes[k] < 90]
+        assert scene.sample.scale > 5.0
+        scene.give_up("birth", (rare,))  # blocks
+        outcome = Birth().try_out(scene, (rare,))
+        assert scene.spent.n_units <= 4
+        found.append(outcome is not None)
+        if outcome is not None:
+            assert_exact(scene, outcome)
+    assert all(found)
+
+
+def overlapping() -> Scene:
+    """Sequences that all hold something of all three states."""
+    rng = np.random.default_rng(0)
+    data = Sequences(rng.normal(size=(400, 2)), offsets=np.arange(0, 401, 20))
+    model = hdp_hmm(Gaussian().locate(None, 2).resolve(measure(data)))
+    found = run(model, MemoizedVB(max_iter=2), data, from_blocks(model, data, 3, rng))
+    return Scene(
+        model, found.counts, found.params, found.ids, data, Attempts(), rng, 9, True,
+        next_id=found.next_id, batches=data.batches(1), warm=found.warm(),
+    )  # fmt: skip
+
+
+def test_first_looks_of_a_scene_share_units_that_were_inferred_once(monkeypatch):
+    monkeypatch.setattr(trials, "FEW_ROWS", 80)
+    monkeypatch.setattr(trials, "FEW_UNITS", 4)
+    looks, found = [], trials._seen_first
+
+    def see(scene, part, share):
+        looks.append(found(scene, part, share))
+        return looks[-1]
+
+    monkeypatch.setattr(trials, "_seen_first", see)
+    scene = overlapping()
+    passes = []
+    for slot in range(3):
+        before = scene.spent.n_passes
+        Delete(n_passes=1).try_out(scene, (slot,))
+        passes.append(scene.spent.n_passes - before)
+    (first, bound), *others = looks
+    assert len(others) == 2
+    assert len(first.units) == 4
+    for part, known in others:
+        assert part.units.tolist() == first.units.tolist()
+        assert known == bound
+    assert {part.how.taken for part, _ in looks} == {(0,), (1,), (2,)}
+    assert passes[1] < passes[0] - 1.0  # the first infers all units, and then those of the look
+    later = replace(scene)
+    Delete(n_passes=1).try_out(later, (0,))
+    assert looks[-1][0].units.tolist() != first.units.tolist()
 
 
 def engine_of(**settings) -> MemoizedVB:

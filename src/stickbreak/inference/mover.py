@@ -135,7 +135,8 @@ class Mover:
                     seconds = time.monotonic() - began
                     records.append(_record(scene, move.kind, ids, outcome, seconds))
                     if outcome is None:
-                        scene.give_up(move.kind, slots)
+                        is_far = scene.spent.gain < HOPELESS
+                        scene.give_up(move.kind, slots, hopeless=is_far)
                         continue
                     scene = scene.after(outcome)
                     best = scene.as_outcome()

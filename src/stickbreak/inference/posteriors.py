@@ -257,7 +257,9 @@ class Posteriors:
         touched, left, n_again = [], [], 0
         for layer in self.layers:
             at = self._at(layer, how.taken, least)
-            rest = np.setdiff1d(np.arange(len(layer.units)), at)
+            is_left = np.full(len(layer.units), True)
+            is_left[at] = False
+            rest = np.flatnonzero(is_left)
             touched.append(layer.units[at])
             n_again += min(len(at), len(rest))
             if len(rest) < len(at):

@@ -114,6 +114,11 @@ class Scene:
         params = self.model.global_step(counts, self.params)
         return max(self.bound, float(self.model.bound(counts, params)))
 
+    @cached_property
+    def seen_first(self) -> dict[float, tuple[Part, float]]:
+        """Units that trials of this scene look at first, by their share of all, and their bound."""
+        return {}
+
     @property
     def _batches(self) -> Sequence[Batch]:
         return self.batches or self.data.batches(1)
@@ -176,11 +181,13 @@ class Scene:
             kind, ids, [float(self.sizes[k]) for k in slots], self.lap, self.settled
         )
 
-    def give_up(self, kind: str, slots: Sequence[int], times: int = 1) -> None:
+    def give_up(
+        self, kind: str, slots: Sequence[int], times: int = 1, *, hopeless: bool = False
+    ) -> None:
         """Record that a candidate was not worth watching, as `times` failures."""
         ids, sizes = tuple(self.ids[k] for k in slots), [float(self.sizes[k]) for k in slots]
         for _ in range(times):
-            self.attempts.fail(kind, ids, sizes, self.lap)
+            self.attempts.fail(kind, ids, sizes, self.lap, hopeless=hopeless)
 
     def after(self, outcome: Outcome) -> Scene:
         """The scene after a trial was accepted."""

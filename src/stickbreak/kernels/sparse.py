@@ -11,6 +11,7 @@ import math
 import numpy as np
 
 from .compile import kernel
+from .vectors import prefetch
 
 __all__ = [
     "add_sparse",
@@ -31,6 +32,7 @@ LOWEST = -708.0  # exp of a smaller number is not a normal number
 # partial sums in `dot_sparse`, so that its loop vectorizes without reassociation
 SLOTS = 64
 TILE = 8  # doubles in a cache line
+AHEAD = 8  # rows before it is needed that a line of a large table is asked for
 
 
 @kernel
@@ -247,7 +249,12 @@ def scatter_sparse_symbols(symbols, values, index, out_table, out_totals):
 
     symbols (n, D), -1 is missing.
     """
-    for i in range(symbols.shape[0]):
+    n, K = symbols.shape[0], out_table.shape[1]
+    for i in range(n):
+        if i + AHEAD < n:
+            later = max(symbols[i + AHEAD, 0], 0) * K
+            for a in range(values.shape[1]):
+                prefetch(out_table, later + index[i + AHEAD, a])
         for d in range(symbols.shape[1]):
             v = symbols[i, d]
             if v >= 0:

@@ -13,12 +13,13 @@ from .compile import kernel
 from .documents import evaluate_words, gather_words, settle
 from .gamma import digamma_fast, log_gamma_fast
 from .rows import copy_line
-from .vectors import EIGHT
+from .vectors import EIGHT, prefetch
 
 __all__ = ["N_LIKELY", "find_likely", "infer_sparse_documents"]
 
 N_LIKELY = 4  # components of a word among which newcomers are found
 FIRST_STEPS = 10  # dense steps of a document that has no components yet
+AHEAD = 8  # words before it is needed that a line of the table is asked for
 GAIN = 1e-9  # nats that an exchange must gain; less may be rounding
 
 
@@ -217,7 +218,11 @@ def take_members(table, index, members, held, size, prior, words, counts, pseudo
             counts[j], pseudo[j], rises[0, j], rises[1, j] = (
                 held[j], prior[0, k], prior[1, k], prior[2, k]
             )  # fmt: skip
-    for n in range(index.shape[0]):
+    width, n_words = table.shape[1], index.shape[0]
+    for n in range(n_words):
+        if n + AHEAD < n_words:
+            for j in range(size):
+                prefetch(table, index[n + AHEAD] * width + members[j])
         line, word = table[index[n]], words[n]
         for j in range(size):
             word[j] = line[members[j]]

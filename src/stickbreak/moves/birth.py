@@ -21,7 +21,7 @@ from .blocks import newborns_from_blocks
 from .little_fits import Goal, little_fit, nearest, overrated, rows_of, side_by_side
 from .merge import Merge
 from .newborns import Newborns, newborns_from_rows, newborns_from_units
-from .own_rows import own_rows
+from .own_rows import own_rows, own_units
 from .redistribute import Redistribution, RedistributionProposal
 from .stream_births import gain_together
 from .trials import join, keeps_some, split, try_fit
@@ -132,10 +132,12 @@ class Birth(BaseMove):
         ways = scene.model.structure.births
         way = ways[min(self._failures(scene, target), len(ways) - 1)]
         taken = (target, *nearest(scene, target, way.n_more))
-        joined, at = join(scene, taken)
-        least = scene.model.structure.least_held or 0.0
+        least, focus = scene.model.structure.least_held or 0.0, None
         if keeps_some(scene, taken):
-            joined.focus = scene.posteriors.touched(taken, least)
+            focus = scene.posteriors.touched(taken, least)
+        seen = scene if focus is None or way.by == "units" else own_units(scene, taken, focus)
+        joined, at = join(seen, taken)
+        joined.focus = focus
         n_newborn = max(2, self.n_newborn // way.part)
         try:
             newborns = MAKERS[way.by](joined, at, n_newborn, self.n_passes)

@@ -50,7 +50,8 @@ def newborns_from_blocks(
         return None
     newborn = count_rows(scene, np.where(labels >= K, labels - K, -1), [target] * used)
     total = scene.total
-    if sample.scale < 1.0 + 1e-9:  # if the data are larger, components hardly notice the loss
+    # if the data are larger, components hardly notice the loss
+    if scene.data.n_observations <= sample.batch.n_observations * (1.0 + 1e-9):
         left = count_rows(scene, np.where(labels < K, labels, -1), range(K))
         kept = {name: left[name] for name in model.family.fields(model.axis)}
         total = replace(total, arrays={**total.arrays, **kept})

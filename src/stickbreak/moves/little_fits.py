@@ -123,6 +123,7 @@ class Goal(Callback):
     patience : factor on an extrapolation. If each pass closes less of the gap than the one before,
         at a constant ratio, all later passes together close closed ** 2 / (before - closed). A fit
         that needs more than `patience` times that is ended
+    least_closed : part of the first pass's gap that the second has to close
     """
 
     def __init__(
@@ -132,8 +133,10 @@ class Goal(Callback):
         n_free: int = 0,
         price: float = 0.0,
         patience: float = np.inf,
+        least_closed: float = 0.0,
     ) -> None:
         self.wanted, self.n_free, self.price, self.patience = wanted, n_free, price, patience
+        self.least_closed = least_closed
         self.max_iter, self.last, self.closed = 0, -np.inf, np.inf
 
     def on_lap(self, record: LapRecord) -> None:
@@ -147,6 +150,8 @@ class Goal(Callback):
         reached = bound - self.price * max(0, n_components - self.n_free)
         gap, closed, before = self.wanted - reached, reached - self.last, self.closed
         self.last, self.closed = reached, closed
+        if self.least_closed > 0.0 and lap == 2 and closed < self.least_closed * (gap + closed):
+            return True
         n_left = float(self.max_iter - lap)
         if 0.0 <= closed < before < np.inf:
             n_left = min(n_left, self.patience * closed / (before - closed))

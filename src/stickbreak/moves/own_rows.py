@@ -1,4 +1,4 @@
-"""The rows that shape a birth: those of its own components, drawn from all data.
+"""The rows that shape a birth: those of its own components, or of the units that hold them.
 
 A sample of everything holds few rows of each of many components. Its rows then count many times,
 and what a newborn gains there must exceed what so few rows overrate.
@@ -7,6 +7,7 @@ and what a newborn gains there must exceed what so few rows overrate.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,10 +21,11 @@ from .little_fits import rows_of, thin
 if TYPE_CHECKING:
     from stickbreak.protocols import Array
 
-__all__ = ["own_rows"]
+__all__ = ["own_rows", "own_units"]
 
 MOST_OWN = 5_000  # rows of one birth
 MOST_SEARCHED = 200_000  # rows looked through, for all births of a lap
+FEW_SEEN = 0.5  # part of the data from which on a sample of everything will do
 
 
 def own_rows(scene: Scene, groups: Sequence[tuple[int, ...]]) -> list[tuple[Table | None, float]]:
@@ -38,6 +40,29 @@ def own_rows(scene: Scene, groups: Sequence[tuple[int, ...]]) -> list[tuple[Tabl
         for g, own in zip(few, _searched(scene, [groups[g] for g in few]), strict=True):
             found[g] = own
     return found
+
+
+def own_units(scene: Scene, taken: Sequence[int], focus: Array) -> Scene:
+    """The scene with a sample of the units `focus`, which hold some components.
+
+    The scene itself if its sample has enough of their rows, or most of the data, or if these units
+    are too long to be looked at as a whole.
+    """
+    usual, data = scene.sample, scene.data
+    has_enough = usual.scale < 1.0 / FEW_SEEN or usual.mass(taken).sum() >= MOST_OWN
+    if has_enough or data.offsets is None or not len(focus):
+        return scene
+    if np.diff(data.offsets)[focus].max() > scene.sample_size:
+        return scene
+    batch = data.some_of(focus, scene.sample_size, scene.rng)
+    scene.spent.n_passes += batch.n_rows / data.n_rows
+    shares = scene.shares_of(batch)
+    held = shares[:, list(taken)].sum()
+    if held < usual.mass(taken).sum():  # what the units hold is spread thinly
+        return scene
+    later = replace(scene)
+    later.sample = Sample(batch, shares, max(1.0, float(scene.sizes[list(taken)].sum() / held)))
+    return later
 
 
 def _of_sample(scene: Scene, sample: Sample, taken: tuple[int, ...]) -> tuple[Table | None, float]:

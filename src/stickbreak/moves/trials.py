@@ -22,6 +22,8 @@ from .little_fits import Goal, little_fit, overrated
 from .partial_fits import PartialFit
 
 if TYPE_CHECKING:
+    from stickbreak.models import Model
+
     from .newborns import Newborns
 
 __all__ = ["join", "keeps_some", "split", "try_fit", "try_sweeps"]
@@ -62,11 +64,10 @@ def try_fit(
     n_lost = max(0, len(scene.ids) - counts.size(model.axis))
     share = 1.0 if part.how is None else _share_seen(part, n_lost)
     if share < 1.0:
-        margin = n_lost * overrated(model, 1.0 / share) if len(part.units) < MANY_UNITS else 0.0
-        scene.spent.gain = _look(scene, fit, n_passes, share, margin)
+        scene.spent.gain = _look(scene, fit, n_passes, share, n_lost)
         if scene.spent.gain < 0.0:
             return None
-    goal = Goal(bound, patience=model.structure.patience)
+    goal = _goal(model, bound, n_lost)
     try:
         fit.run(n_passes if len(part.units) else 1, goal, TOL * data.n_observations)
     except ImpossibleError:  # too few components, as one that may not follow itself
@@ -104,6 +105,13 @@ def try_sweeps(
     return Outcome(found.counts, found.params, ids, scene.next_id, found.bound, kept)
 
 
+def _goal(model: Model, bound: float, n_lost: int) -> Goal:
+    """What ends a trial that will not reach a bound. n_lost : components that it does without"""
+    structure = model.structure
+    least_closed = structure.least_closed if n_lost else 0.0
+    return Goal(bound, patience=structure.patience, least_closed=least_closed)
+
+
 def _share_seen(part: Part, n_lost: int) -> float:
     """Part of the touched units to look at first; 1 for no look. n_lost : components that go."""
     n_units, n_rows = len(part.units), sum(batch.n_rows for batch in part.batches)
@@ -113,28 +121,47 @@ def _share_seen(part: Part, n_lost: int) -> float:
     return few if n_lost and few < 0.5 else 1.0
 
 
-def _look(scene: Scene, fit: PartialFit, n_passes: int, share: float, margin: float) -> float:
+def _look(scene: Scene, fit: PartialFit, n_passes: int, share: float, n_lost: int) -> float:
     """What a trial gains on some of the touched units, which stand for all of them.
 
     A sample promises too much: its units count several times, and so does what fits by chance. So
     what gains nothing here is hopeless. It also fits the sample too well to begin with what it
-    found.
+    found. What would go is overrated as well, and few units overrate it by much.
 
-    margin : nats by which the sample overrates what would go
+    n_lost : components that go
     """
-    model, some = scene.model, fit.part.some(share, scene.posteriors, scene.rng)
+    model, (some, known) = scene.model, _seen_first(scene, fit.part, share)
     scale = len(fit.part.units) / len(some.units)
+    is_few = len(fit.part.units) < MANY_UNITS
+    bound = known - (n_lost * overrated(model, 1.0 / share) if is_few else 0.0)
+    goal = _goal(model, bound, n_lost)
+    look = replace(fit, part=some, scale=scale)
+    look.run(n_passes, goal, TOL * scene.data.n_observations, enough=bound)
+    scene.spend(some, look.n_infers)
+    scene.spent.n_units = len(some.units)
+    return look.bound - bound
+
+
+def _seen_first(scene: Scene, part: Part, share: float) -> tuple[Part, float]:
+    """Some of the touched units, and the bound if they stood for all of those.
+
+    The same for all trials of a scene that touch all units: only one of them pays for it.
+    """
+    is_all = len(part.units) == scene.data.n_spans
+    if is_all and share in scene.seen_first:
+        known, bound = scene.seen_first[share]
+        return replace(part, units=known.units, batches=known.batches), bound
+    model, some = scene.model, part.some(share, scene.posteriors, scene.rng)
+    scale = len(part.units) / len(some.units)
     before = Tally(scene.posteriors.counts_of(some.units).scale(scale))
     for layer in some.layers:
         before.add(layer.found.counts)
     params = model.global_step(before.view(), scene.params)
-    bound = float(model.bound(before.view(), params)) - margin
-    goal = Goal(bound, patience=model.structure.patience)
-    look = replace(fit, part=some, scale=scale)
-    look.run(n_passes, goal, TOL * scene.data.n_observations, enough=bound)
-    scene.spend(some, look.n_infers + 1)
-    scene.spent.n_units = len(some.units)
-    return look.bound - bound
+    bound = float(model.bound(before.view(), params))
+    scene.spend(some, 1)
+    if is_all:
+        scene.seen_first[share] = some, bound
+    return some, bound
 
 
 def _touched(

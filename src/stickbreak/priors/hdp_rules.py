@@ -226,7 +226,7 @@ class HDPRules(GrammarTables):
             value += gammaln(groups.root) - gammaln(groups.root * shares).sum()
             drawn -= K * prior * digamma(prior)
             pulled -= groups.root * shares * digamma(groups.root * shares)
-        slope = own.slope + np.tensordot(rates, drawn, 2)
+        slope = own.derivatives[0] + np.tensordot(rates, drawn, 2)
         later = pulled[::-1].cumsum()[::-1][1:]
         return float(value), slope + pulled[:-1] / u - later / (1.0 - u)
 

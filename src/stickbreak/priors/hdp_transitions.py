@@ -14,12 +14,14 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import digamma
 
 from stickbreak.errors import StickbreakWarning
+from stickbreak.kernels.roots import polygamma_sums
 from stickbreak.protocols import Array, Counts
 from stickbreak.stats import Field, Fields, Summary, log_beta, log_mode_beta
 
@@ -39,15 +41,29 @@ class RowFunctions(NamedTuple):
     """Value of rows theta = counts + prior: sum_l F(theta_l) - F(sum_l theta_l) over the last axis.
 
     slope, curvature : the first two derivatives of F
+    sums : their sums over rows with weights (R,), squared for the curvature
     """
 
     value: Callable[[Array], Array]
     slope: Callable[[Array], Array]
     curvature: Callable[[Array], Array]
+    sums: Callable[[Array, Array], tuple[Array, Array]]
 
 
-POSTERIORS = RowFunctions(log_beta, digamma, trigamma)  # log-partitions: variational Bayes
-MODES = RowFunctions(log_mode_beta, np.log, np.reciprocal)  # log joint at the modes: EM
+def _posterior_sums(theta: Array, weight: Array) -> tuple[Array, Array]:
+    slope, curvature = np.empty((2, theta.shape[1]))
+    polygamma_sums(theta, weight, slope, curvature)
+    return slope, curvature
+
+
+def _mode_sums(theta: Array, weight: Array) -> tuple[Array, Array]:
+    return weight @ np.log(theta), weight**2 @ np.reciprocal(theta)
+
+
+# log-partitions: variational Bayes
+POSTERIORS = RowFunctions(log_beta, digamma, trigamma, _posterior_sums)
+# log joint at the modes: EM
+MODES = RowFunctions(log_mode_beta, np.log, np.reciprocal, _mode_sums)
 
 
 @dataclass(frozen=True)
@@ -75,8 +91,13 @@ class RowTerm:
     def __call__(self, shares: Array) -> Term:
         """Sum over rows of F(theta_l) - F(total), theta = counts + weight b."""
         theta = self.counts + np.outer(self.weight, shares)
-        slope = self.weight @ self.rows.slope(theta) - self.weight @ self.rows.slope(self.total)
-        return Term(self._value(theta), slope, self.weight**2 @ self.rows.curvature(theta))
+        slope, curvature = self.rows.sums(theta, self.weight)
+        return Term(self._value(theta), slope - self.of_totals, curvature)
+
+    @cached_property
+    def of_totals(self) -> float:
+        """The part of the slope that is the same for every share."""
+        return float(self.weight @ self.rows.slope(self.total))
 
     def value(self, shares: Array) -> float:
         """The value alone."""

@@ -73,6 +73,13 @@ class LinearFiller:
         return value
 
 
+def _without(array: Array, index: int, dimension: int) -> Array:
+    """A copy that lacks one slot. np.delete does the same, and more slowly."""
+    before = (slice(None),) * dimension
+    parts = array[(*before, slice(None, index))], array[(*before, slice(index + 1, None))]
+    return np.concatenate(parts, axis=dimension)
+
+
 @dataclass(frozen=True)
 class Fields:
     """Named arrays that are edited by axis name: warm starts, parameters and Summaries."""
@@ -118,17 +125,19 @@ class Fields:
         """
 
         def change(name: str, array: Array, dimension: int) -> Array:
-            slots = np.moveaxis(array.copy(), dimension, 0)
+            out, before = _without(array, drop, dimension), (slice(None),) * dimension
+            heir: Any = (*before, keep - (drop < keep))
+            gone: Any = (*before, drop)
             rule, about = self.layout[name].merge, self.layout[name].about
             if rule == "add":
-                slots[keep] += (
-                    slots[drop]
+                out[heir] += (
+                    array[gone]
                     if about is None
                     else self.moments_about(name, self.arrays[about][[keep]], [drop])[0]
                 )
             elif rule == "max":
-                slots[keep] = np.maximum(slots[keep], slots[drop])
-            return np.ascontiguousarray(np.moveaxis(np.delete(slots, drop, 0), 0, dimension))
+                out[heir] = np.maximum(out[heir], array[gone])
+            return out
 
         return self._along(axis, change)
 
@@ -148,7 +157,7 @@ class Fields:
 
     def remove(self, axis: str, index: int) -> Self:
         """Drop one slot."""
-        return self._along(axis, lambda _, array, dimension: np.delete(array, index, dimension))
+        return self._along(axis, lambda _, array, dimension: _without(array, index, dimension))
 
     def insert(self, axis: str, count: int, fill: Mapping[str, Filler] | None = None) -> Self:
         """Append `count` slots with the fields' declared values or those in `fill`.

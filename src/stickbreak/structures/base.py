@@ -92,6 +92,12 @@ class BaseStructure:
     newborns apart.
     """
 
+    least_closed: ClassVar[float] = 0.0
+    """Part of what the first pass of a trial without a component misses that the second closes.
+
+    A trial that closes less ends after two passes. 0 for structures that do not say.
+    """
+
     granularities: ClassVar[tuple[str, ...]] = ()
     """What collapsed sweeps can infer at a time, the usual one first: `own_counts`, `sweep`.
 

@@ -16,7 +16,7 @@ from stickbreak.kernels.chain import merges
 
 LAW = settings(max_examples=30, deadline=None, derandomize=True)
 # Entropies of some nats, added up over some rows; logarithms are cut at NEGLIGIBLE.
-CLOSE = 1e-11
+CLOSE = 1e-9
 
 
 def all_pairs(K: int) -> np.ndarray:

@@ -20,11 +20,17 @@ from .sparse import messages_sparse
 __all__ = ["merge_gains", "merge_gains_sparse"]
 
 # If one of two states has less posterior than this, the logarithms are not worth their cost. What
-# is left out changes the entropy by less than 1e-11 nats a row.
-NEGLIGIBLE = 1e-13
+# is left out changes the entropy by less than 1e-9 nats a row.
+NEGLIGIBLE = 1e-11
 WINDOW = 8192  # rows whose messages are kept at once, unless one sequence has more
 LOG_2 = math.log(2.0)
 HALF_ROOT, ONE = 0x3FE6A09E667F3BCD, 0x3FF0000000000000  # bits of sqrt(1 / 2) and 1
+
+
+@inline
+def is_shared(shares, a, b):
+    """Whether two states have shares of a row that are worth their logarithms."""
+    return min(shares[a], shares[b]) > NEGLIGIBLE
 
 
 @inline
@@ -85,9 +91,7 @@ def step_gain(weights, future, before, now, a, b, lines, terms):
     transpose, each followed by its entries times their logarithms.
     """
     table, table_log, back, back_log = lines
-    from_both, to_both = min(before[a], before[b]) > NEGLIGIBLE, min(now[a], now[b]) > NEGLIGIBLE
-    if not (from_both or to_both):
-        return 0.0
+    from_both, to_both = is_shared(before, a, b), is_shared(now, a, b)
     gain, x, y, g, h = 0.0, weights[a], weights[b], future[a], future[b]
     if from_both:
         gain += fold_lines(
@@ -125,7 +129,7 @@ def add_gains(weights, message, future, offsets, is_bad, repeats, lines, pairs, 
                 a, b = pairs[p, 0], pairs[p, 1]
                 if is_first:
                     gain[p] += repeats[s] * fold(now[a], now[b])
-                else:
+                elif is_shared(before, a, b) or is_shared(now, a, b):
                     change = step_gain(weights[t - 1], future[t], before, now, a, b, lines, terms)
                     gain[p] += repeats[s] * change
             if not is_first:
@@ -137,10 +141,10 @@ def add_cross(weights, future, before, now, table, pairs, repeat, cross):
     """Add cross (M, M) of one step, for pairs that share no state."""
     for p in range(pairs.shape[0]):
         a, b = pairs[p, 0], pairs[p, 1]
-        if min(before[a], before[b]) > NEGLIGIBLE:
+        if is_shared(before, a, b):
             for q in range(pairs.shape[0]):
                 c, d = pairs[q, 0], pairs[q, 1]
-                if min(now[c], now[d]) > NEGLIGIBLE and a != c and a != d and b != c and b != d:
+                if is_shared(now, c, d) and a != c and a != d and b != c and b != d:
                     w = weights[a] * table[a, c] * future[c]
                     u = weights[a] * table[a, d] * future[d]
                     v = weights[b] * table[b, c] * future[c]

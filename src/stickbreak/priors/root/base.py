@@ -22,6 +22,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import expit, gammaln, logit
 
+from stickbreak.kernels.roots import bend_sticks, break_sticks
 from stickbreak.protocols import Array
 
 from ..concentration import GammaPrior
@@ -45,15 +46,13 @@ DAMPING = (0.0, 0.03, 0.3, 3.0, 30.0)
 
 
 class Own(NamedTuple):
-    """The root's own part, a sum over sticks: value, and first and second derivatives (K,) in u.
+    """The root's own part, a sum over sticks.
 
-    scale (K,) : positive replacement for minus the second derivative.
+    derivatives (3, K) : the first and second in u, and a positive replacement for minus the second
     """
 
     value: float
-    slope: Array
-    curvature: Array
-    scale: Array
+    derivatives: Array
 
 
 class Place(NamedTuple):
@@ -226,28 +225,17 @@ class Root:
         b = share_sticks(u)
         if b.min() < OUTSIDE:  # a smaller share would be lost in sums
             return Place(-np.inf, np.zeros_like(u), np.zeros((0, 0)), np.zeros_like(u))
-        found, own, spread = term(_unsorted(b, order)), self._own(u, surrogate), u * (1.0 - u)
-        drawn = b * _sorted(found.slope, order)
-        log_slope = _below(len(u)) * -u  # A
-        np.fill_diagonal(log_slope, 1.0 - u)
-        scale = own.scale * spread**2
-        gradient = own.slope * spread + drawn @ log_slope
-        from_here = drawn[::-1].cumsum()[::-1][:-1]
-        diagonal = (
-            own.curvature * spread**2 + own.slope * spread * (1.0 - 2.0 * u) - spread * from_here
-        )
-        bent = drawn + b**2 * _sorted(found.curvature, order)
-        bend = -(log_slope.T @ (bent[:, None] * log_slope))
-        bend.flat[:: len(u) + 1] -= diagonal
+        found, own = term(_unsorted(b, order)), self._own(u, surrogate)
+        (gradient, scale), bend = np.empty((2, len(u))), np.empty((len(u), len(u)))
+        outside = found.slope, found.curvature
+        bend_sticks(u, b, order, outside, own.derivatives, gradient, bend, scale)
         return Place(own.value + found.value, gradient, bend, scale)
 
 
 def _sticks(mean: Array, by_size: bool) -> tuple[Array, Array]:
-    filled = fill_shares(mean)
-    order = np.argsort(-filled[:-1], kind="stable") if by_size else np.arange(len(mean))
-    placed = _sorted(filled, order)
-    from_here = placed[::-1].cumsum()[::-1]
-    return np.clip(placed[:-1] / from_here[:-1], TINY, 1.0 - TINY), order
+    u, order = np.empty(len(mean)), np.empty(len(mean), dtype=np.int64)
+    break_sticks(fill_shares(mean), by_size, TINY, u, order)
+    return u, order
 
 
 @lru_cache(maxsize=16)
@@ -257,17 +245,6 @@ def _shares(mean: bytes, by_size: bool) -> Array:
     shares = _unsorted(share_sticks(u), order)
     shares.flags.writeable = False  # cached, so all callers share it
     return shares
-
-
-@lru_cache(maxsize=16)
-def _below(K: int) -> Array:
-    """(K + 1, K) ones below the diagonal."""
-    return np.tri(K + 1, K, -1)
-
-
-def _sorted(shares: Array, order: Array) -> Array:
-    """(K + 1,) in the order of the sticks."""
-    return np.append(shares[:-1][order], shares[-1])
 
 
 def _unsorted(placed: Array, order: Array) -> Array:

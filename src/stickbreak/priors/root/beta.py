@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import betaln, digamma, zeta
+from scipy.special import betaln, digamma
 
+from stickbreak.kernels.roots import beta_derivatives
 from stickbreak.protocols import Array
 
 from ..concentration import GammaPrior
@@ -41,21 +42,18 @@ class BetaRoot(Root):
 
         Here a = u w and b = (1 - u) w.
         """
-        w = self.precisions(u, surrogate)
-        a, b, c1, tail = u * w, (1.0 - u) * w, surrogate.ones + 1.0, digamma(w)
-        log_stop, log_pass = digamma(a) - tail, digamma(b) - tail
-        top, mean = top_term(self.concentration, len(u), float(log_pass.sum()))
-        value = (
-            betaln(a, b).sum()
-            + (c1 - a) @ log_stop
-            + (surrogate.zeros - b) @ log_pass
-            + top
-            + surrogate.constant
+        w, prior, out = self.precisions(u, surrogate), self.concentration, np.empty((3, len(u)))
+        given, learned = 0.0, (0.0, 0.0)
+        if isinstance(prior, GammaPrior):
+            learned = float(prior.shape), float(prior.rate)
+        else:
+            given = float(prior)
+        log_pass, known = beta_derivatives(
+            u, w, surrogate.ones, surrogate.zeros, given, learned, out
         )
-        more, less, stop, go = c1 - a, surrogate.zeros + mean - b, trigamma(a), trigamma(b)
-        slope = w * (more * stop - less * go)
-        bent = -2.0 * (more * zeta(3.0, a) + less * zeta(3.0, b))  # tetragamma(x) = -2 zeta(3, x)
-        return Own(float(value), slope, w**2 * (bent - stop - go), w**2 * (stop + go))
+        top = top_term(prior, len(u), log_pass)[0]
+        value = betaln(u * w, (1.0 - u) * w).sum() + known + top + surrogate.constant
+        return Own(float(value), out)
 
     def _log_pass(self, u: Array, surrogate: Surrogate) -> Array:
         w = self.precisions(u, surrogate)

@@ -43,7 +43,5 @@ class PointRoot(Root):
         scale = (surrogate.ones + surrogate.zeros + 2.0) / (u * (1.0 - u))
         return Own(
             float(top - (1.0 + later) @ log_pass),
-            -power / (1.0 - u),
-            -power / (1.0 - u) ** 2,
-            scale,
+            np.stack([-power / (1.0 - u), -power / (1.0 - u) ** 2, scale]),
         )

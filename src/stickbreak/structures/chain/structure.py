@@ -52,6 +52,7 @@ class Chain(DrawnChain):
 
     tracks = frozenset({"merge"})
     least_held: ClassVar[float | None] = 1e-2
+    least_closed: ClassVar[float] = 1 / 3
     is_ordered = has_best = draws = cuts_units = True
     births = (
         Division("blocks", 2, keeps=True),
