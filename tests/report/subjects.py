@@ -109,7 +109,7 @@ def make_rows(groups_named: str = "a", **changes: Any) -> Subject:
     return replace(subject, observed=observed, replica=replica, replicas=[replica] * 12)
 
 
-def make_chain(**changes: Any) -> Subject:
+def make_chain(sequences: tuple[str, ...] = (), **changes: Any) -> Subject:
     """A chain with two sequences."""
     subject = make_rows(structure=Chain(), about="HMM", noun="state", several="states", **changes)
     observed = subject.observed
@@ -121,7 +121,8 @@ def make_chain(**changes: Any) -> Subject:
             "courses": (list(subject.columns), [[np.arange(60.0), np.arange(40.0)]] * 2,
                         np.arange(120.0).reshape(2, 3, 20)),
             "laws": np.full((3, 9), 1 / 9)}  # fmt: skip
-    shown = replace(observed, paths=paths, unsure=[np.array([3]), np.array([], int)], n_units=2)
+    shown = replace(observed, paths=paths, unsure=[np.array([3]), np.array([], int)], n_units=2,
+                    sequences=sequences)  # fmt: skip
     return replace(subject, observed=shown, more=more)
 
 

@@ -25,6 +25,7 @@ from report.test_comparing import make_flow
 
 from stickbreak.report import write_page
 from stickbreak.report.comparing import write_comparison
+from stickbreak.report.markup import clean
 
 pytestmark = pytest.mark.slow
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
@@ -308,7 +309,7 @@ def _hostile_pages(bad):
     named = {"names": {0: bad, 1: bad}, "title": bad, "settings": {"family": bad}}
     return [
         make_rows(columns=[bad, f"{bad}2"], groups_named=bad, **named),
-        make_chain(columns=[bad, f"{bad}2"], **named),
+        make_chain(columns=[bad, f"{bad}2"], sequences=(clean(bad), "b"), **named),
         make_topics(words=(bad, "dog", "salt", "pan"), **named),
         make_trees(words=(bad, "b", "c"), **named),
         make_pairs(words=(bad, bad), **named),

@@ -91,19 +91,18 @@ def refuse_pair_options(what: str, estimator: str | None, options: dict[str, Any
 
 def find_sequences(
     data: Path, columns: list[str] | None, identity: str | None, options: dict[str, Any]
-) -> tuple[list[str] | None, dict[str, Any]]:
-    """The columns to read besides those that name sequences, and arguments of `fit` and `predict`.
+) -> tuple[list[str] | None, dict[str, Any], tuple[Any, ...]]:
+    """The columns to read besides that of ids, arguments of `fit` and `predict`, and the ids.
 
-    The arguments say where sequences are.
+    The arguments say where sequences are; ids are one for each sequence.
     """
     if identity is None:
-        return columns, {}
+        return columns, {}, ()
     where = {"array": options["array"], "header": options["header"]}
-    lengths = np.diff(offsets_of_runs(read_runs(data, identity, **where)))
+    runs = read_runs(data, identity, **where)
     names = read_names(data, **where) or ()
-    return [name for name in names if name != identity] if columns is None else columns, {
-        "lengths": lengths
-    }
+    others = [name for name in names if name != identity] if columns is None else columns
+    return others, {"lengths": np.diff(offsets_of_runs(runs))}, tuple(runs.ids)
 
 
 def split_columns(text: str | None) -> list[str] | None:
@@ -202,7 +201,7 @@ def fit_model(
     if stream:
         n_rows = _stream(model, data, columns, options, verbose)
     else:
-        columns, where = find_sequences(data, columns, identity, options)
+        columns, where, _ = find_sequences(data, columns, identity, options)
         table = open_data(data, columns, model._make_family(), options, verbose)
         n_rows = table.n_rows
         interruptible(lambda: model.fit(table, **where), options["checkpoint"], data, identity)
@@ -328,7 +327,7 @@ def _open_again(
         made = estimator_of(settings, checkpoint)
         given = training_data(made, data, options["column"])
         return given, len(given), {}
-    columns, where = find_sequences(data, names, options["sequence_id"], options)
+    columns, where, _ = find_sequences(data, names, options["sequence_id"], options)
     family = estimator_of(settings, checkpoint)._make_family()
     table = open_data(data, columns, family, options, verbose)
     return table, table.n_rows, where

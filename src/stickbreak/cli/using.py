@@ -67,7 +67,7 @@ def predict_rows(
             options,
         )
         return
-    table, offsets = open_rows(model, path, data, options, verbose)
+    table, offsets, _ = open_rows(model, path, data, options, verbose)
     parts = _parts(
         model.predict_proba if proba else model.predict, table, offsets, "predicting", verbose
     )
@@ -90,7 +90,7 @@ def predict_segments(path: Path, data: Path, out: Path | None, options: dict[str
         raise ValueError(
             f"--segments is for semi-Markov models; {path} holds a {type(model).__name__}"
         )
-    table, offsets = open_rows(model, path, data, options, verbose)
+    table, offsets, _ = open_rows(model, path, data, options, verbose)
     found, n_before = [], 0
     for part in _parts(model.predict_segments, table, offsets, "predicting", verbose):
         found.append(np.column_stack([part.sequence + n_before, *part[1:]]))
@@ -136,7 +136,7 @@ def score_rows(
         else:
             _score_documents(model, counts, options)
         return
-    table, offsets = open_rows(model, path, data, options, verbose)
+    table, offsets, _ = open_rows(model, path, data, options, verbose)
     parts = _parts(model.score_samples, table, offsets, "scoring", verbose)
     if per_row:
         _answer(parts, ["log_density"], {"n_rows": table.n_rows}, out, "log_densities", options)
@@ -185,10 +185,10 @@ def open_documents(
 
 def open_rows(
     model: Any, path: Path, data: Path, options: dict[str, Any], verbose: int
-) -> tuple[FileTable, Array | None]:
+) -> tuple[FileTable, Array | None, tuple[Any, ...]]:
     """The data as a table for the model; all rows are checked before anything is written.
 
-    The second value says where sequences end, for models of sequences.
+    For models of sequences, the second value says where these end, the third holds their ids.
     """
     if options["words"] is not None:
         raise ValueError(f"--words is for topic models; {path} holds a {type(model).__name__}")
@@ -198,7 +198,7 @@ def open_rows(
             raise ValueError(
                 f"--sequence-id is for models of sequences; {path} holds a {type(model).__name__}"
             )
-        columns, where = find_sequences(data, names, options["sequence_id"], options)
+        columns, where, ids = find_sequences(data, names, options["sequence_id"], options)
         chosen = columns if where else names
         table = open_like(
             data,
@@ -209,7 +209,8 @@ def open_rows(
             categories=model.categories_,
         )
     checked = model._use(model._given(table, **where))[1]
-    return table, checked.shape.given_offsets if isinstance(checked, Stack | Groups) else None
+    is_cut = isinstance(checked, Stack | Groups)
+    return table, checked.shape.given_offsets if is_cut else None, ids
 
 
 def _parts(

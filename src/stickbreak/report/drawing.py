@@ -14,7 +14,7 @@ from .markup import Markup, join, tag
 
 __all__ = [
     "Scale", "axis_below", "axis_left", "chip", "color_of", "details", "draw", "figure", "number",
-    "percent", "plural", "table",
+    "percent", "plural", "shortened", "table",
 ]  # fmt: skip
 
 TALL = 16  # lines of a table that does not scroll
@@ -65,6 +65,11 @@ def percent(share: float) -> str:
     """A share in percent: two digits where it is small."""
     value = 100.0 * share
     return f"{value:.0f}\u00a0%" if value >= 9.95 or value == 0 else f"{value:.1f}\u00a0%"
+
+
+def shortened(text: str, most: int) -> str:
+    """The text, cut to so many letters."""
+    return text if len(text) <= most else text[: most - 1] + "\u2026"
 
 
 def plural(noun: str, n: float, several: str | None = None) -> str:

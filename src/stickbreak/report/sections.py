@@ -8,7 +8,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .drawing import chip, color_of, details, draw, figure, number, percent, plural, table
+from .drawing import (
+    chip,
+    color_of,
+    details,
+    draw,
+    figure,
+    number,
+    percent,
+    plural,
+    shortened,
+    table,
+)
 from .markup import Markup, join, tag
 from .profiles import Profile, profile_of
 from .subject import Subject
@@ -200,9 +211,10 @@ def write_profiles(subject: Subject) -> Markup | None:
     parts = []
     for j, p in enumerate(order):
         x = left + width * j + width / 2
-        parts.append(tag("text", _short(profile.aspects[p]), x=x, y=16, text_anchor="middle"))
+        name = shortened(profile.aspects[p], 13)
+        parts.append(tag("text", name, x=x, y=16, text_anchor="middle"))
     for i, k in enumerate(ks):
-        inner = [tag("text", _short(subject.name(k), 9), x=left - 8, y=24 + step * i + 17,
+        inner = [tag("text", shortened(subject.name(k), 9), x=left - 8, y=24 + step * i + 17,
                      text_anchor="end")]  # fmt: skip
         for j, p in enumerate(order):
             inner.append(_heat(profile, k, int(p), left + width * j, 24 + step * i, largest))
@@ -251,10 +263,6 @@ def _profile_table(subject: Subject, profile: Profile, order: Any, ks: list[int]
             ),
         ]
     )
-
-
-def _short(text: str, most: int = 13) -> str:
-    return text if len(text) <= most else text[: most - 1] + "\u2026"
 
 
 def write_findings(subject: Subject) -> Markup:

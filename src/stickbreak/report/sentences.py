@@ -8,7 +8,7 @@ import numpy as np
 
 from stickbreak.structures import BagAlignment, Dependency, Tree
 
-from .drawing import color_of, draw, figure, number, percent, table
+from .drawing import color_of, draw, figure, number, percent, shortened, table
 from .markup import Markup, join, tag
 from .sections import Fact, Section, facts_of, sections_of
 from .subject import Subject
@@ -129,7 +129,7 @@ def _arcs(tree: Any, title: str) -> Markup:
             line = f"M{start} {base - 16}C{start} {top} {x} {top} {x} {base - 16}"
             parts.append(tag("path", d=line, class_="curve", stroke_opacity=shade))
         parts.append(tag("circle", cx=x, cy=base - 16, r="3", class_="unsure"))
-        parts.append(tag("text", _short(words[i]), x=x, y=base, text_anchor="middle"))
+        parts.append(tag("text", shortened(words[i], 10), x=x, y=base, text_anchor="middle"))
     mean = float(np.mean(tree["sure"]))
     alt = f"{title}: heads of {len(words)} words; their mean posterior is {percent(mean)}."
     return draw(step * len(words), base + 12, alt, parts)
@@ -141,7 +141,7 @@ def _brackets(subject: Subject, tree: Any, title: str) -> Markup:
     highest = max(level for *_, level in spans)
     base = 30 + 26 * (highest + 1)
     parts = [
-        tag("text", _short(w), x=step * i + step / 2, y=base, text_anchor="middle")
+        tag("text", shortened(w, 10), x=step * i + step / 2, y=base, text_anchor="middle")
         for i, w in enumerate(words)
     ]
     for begin, end, label, sure, level in spans:
@@ -152,7 +152,7 @@ def _brackets(subject: Subject, tree: Any, title: str) -> Markup:
         box = tag("rect", x=x, y=y, width=step * (end - begin) - 6, height=22, fill_opacity=shade,
                   class_=f"bar {color_of(rank)}")  # fmt: skip
         more = f" {percent(sure)}" if np.isfinite(sure) else ""
-        text = tag("text", f"{_short(label, 6)}{more}", x=x + step * (end - begin) / 2 - 3,
+        text = tag("text", f"{shortened(label, 6)}{more}", x=x + step * (end - begin) / 2 - 3,
                    y=y + 16, text_anchor="middle", class_="halo")  # fmt: skip
         parts.append(tag("g", box, text, data_k=k if k in subject.ranks else None))
     known = [s for s in spans if np.isfinite(s[3]) and s[1] - s[0] > 1]
@@ -179,7 +179,7 @@ def _grid(pair: Any) -> Markup:
     parts = []
     for i, word in enumerate(source):
         y = 20 + step * i
-        parts.append(tag("text", _short(word, 14), x=left - 6, y=y + 20, text_anchor="end"))
+        parts.append(tag("text", shortened(word, 14), x=left - 6, y=y + 20, text_anchor="end"))
     for j in range(len(target)):
         x = left + step * j
         parts.append(tag("text", str(j + 1), x=x + step / 2, y=14, text_anchor="middle"))
@@ -208,10 +208,6 @@ def _grid(pair: Any) -> Markup:
     image = draw(left + step * len(target) + 4, 26 + step * len(source), alt, parts)
     note = f"{alt} Columns are target words: {' '.join(target)}. Numbers are percent."
     return figure(f"Pair {pair['number']}", image, note, inside)
-
-
-def _short(text: str, most: int = 10) -> str:
-    return text if len(text) <= most else text[: most - 1] + "\u2026"
 
 
 def write_score(subject: Subject) -> Markup | None:
