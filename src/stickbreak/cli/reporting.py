@@ -15,7 +15,7 @@ from .fitting import refuse_table_options
 from .models import reads_documents, reads_pairs, reads_sentences
 from .output import check_target, configure_logs, print_json, print_lines
 from .sentences import is_of_tags, read_file
-from .using import load_model, open_documents, open_rows
+from .using import load_model, open_rows, open_words
 
 __all__ = ["write_comparison", "write_report"]
 
@@ -99,7 +99,7 @@ def _open(
     """The data as the model's methods take them, where its sequences end, and their ids."""
     name = type(model).__name__
     if reads_documents(name):
-        return open_documents(model, path, data, options, verbose), {}, ()
+        return open_words(model, path, data, options, verbose), {}, ()
     if reads_pairs(name) or reads_sentences(name):
         refuse_table_options(str(path), options)
         if reads_pairs(name):

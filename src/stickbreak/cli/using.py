@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 import stickbreak as sb
-from stickbreak.data import FileTable, open_like
+from stickbreak.data import Corpus, FileTable, open_like
 from stickbreak.estimators.segment_answers import SegmentModel
 from stickbreak.estimators.segment_forecasts import Segments
 from stickbreak.progress import Phase
@@ -25,7 +25,8 @@ from .output import check_target, configure_logs, print_json, print_lines, write
 from .sentences import predict_sentences, score_sentences
 
 __all__ = [
-    "load_model", "open_documents", "open_rows", "predict_rows", "predict_segments", "score_rows",
+    "load_model", "open_documents", "open_rows", "open_words", "predict_rows", "predict_segments",
+    "score_rows",
 ]  # fmt: skip
 
 PART_ROWS = 1 << 16
@@ -174,13 +175,16 @@ def open_documents(
     model: Any, path: Path, data: Path, options: dict[str, Any], verbose: int
 ) -> Any:
     """(S, V) counts with the model's vocabulary."""
-    refuse_table_options(str(path), options)
-    words, n_words = (
-        options["words"],
-        None if options["words"] is not None else model.n_features_in_,
-    )
-    given = model._given(open_corpus(data, words, verbose, n_words))
+    given = model._given(open_words(model, path, data, options, verbose))
     return count_documents(given, model._require_fitted().schema)[0]
+
+
+def open_words(model: Any, path: Path, data: Path, options: dict[str, Any], verbose: int) -> Corpus:
+    """The documents with their own vocabulary."""
+    refuse_table_options(str(path), options)
+    words = options["words"]
+    n_words = None if words is not None else model.n_features_in_
+    return open_corpus(data, words, verbose, n_words)
 
 
 def open_rows(

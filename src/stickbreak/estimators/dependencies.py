@@ -262,6 +262,9 @@ class DMV(TreeEstimator):
         """
         return self.predict(X, method=method, parameters=parameters)
 
+    def _trees(self, found: Companion, X: Any, table: Stack) -> list[Any]:
+        return [found.of(s) for s in range(table.n_spans)]
+
     def parse_proba(self, X: Rows, *, parameters: str = "fitted") -> list[Array]:
         """Posterior probability of each head: (n, n + 1) for each sentence, the root first.
 

@@ -304,8 +304,11 @@ class TemplateGrammar(TreeEstimator):
         fitted, table, potentials = self._ask(X, parameters)
         with workers(self.n_jobs) as pool:
             marks, _ = parse_units(fitted.model, potentials, table.whole(), pool)
+        return self._trees(marks, X, table)
+
+    def _trees(self, found: Companion, X: Any, table: Stack) -> list[list[Segment]]:
         return [
-            self._segments(marks.of(s), part) for s, part in enumerate(cast("Sequence[Any]", X))
+            self._segments(found.of(s), part) for s, part in enumerate(cast("Sequence[Any]", X))
         ]
 
     def _segments(self, marks: Array, given: Any) -> list[Segment]:

@@ -43,6 +43,7 @@ class TreebankEstimator(TreeEstimator):
     """Fits to trees, and answers about sentences."""
 
     METHODS = ("max-rule", "viterbi")
+    UNKNOWN = "they are taken for their class, as rare ones were in the fit"
     learns_from_trees = True
     _noun, _plural = "subtype", "subtypes"
     n_subtypes: int
@@ -101,6 +102,9 @@ class TreebankEstimator(TreeEstimator):
 
     def _with_unknown(self, fitted: Fitted) -> Fitted:
         return fitted
+
+    def _known_words(self) -> tuple[str, ...]:
+        return self.words_
 
     def _listing(self) -> Listing:
         family = self._require_fitted().model.family

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from stickbreak.structures import BagAlignment, Dependency, Tree
+from stickbreak.structures import Annotation, BagAlignment, Dependency, SlotTemplates, Tree
 
-from .drawing import color_of, draw, figure, number, percent, shortened, table
+from .drawing import color_of, details, draw, figure, number, percent, shortened, table
 from .markup import Markup, join, tag
 from .sections import Fact, Section, facts_of, sections_of
 from .subject import Subject
@@ -17,7 +17,9 @@ __all__ = ["write_lexicon", "write_pairs", "write_rules", "write_score", "write_
 
 
 @sections_of.register(Tree)
+@sections_of.register(Annotation)
 @sections_of.register(Dependency)
+@sections_of.register(SlotTemplates)
 def _(structure: Any) -> tuple[Section, ...]:
     return (
         Section("found", write_rules),
@@ -36,7 +38,9 @@ def _(structure: Any) -> tuple[Section, ...]:
 
 
 @facts_of.register(Tree)
+@facts_of.register(Annotation)
 @facts_of.register(Dependency)
+@facts_of.register(SlotTemplates)
 @facts_of.register(BagAlignment)
 def _(structure: Any, subject: Subject) -> list[Fact]:
     n = number(round(float(subject.counts.sum())))
@@ -88,25 +92,65 @@ def write_trees(subject: Subject) -> Markup | None:
 
 
 def _draw_tree(subject: Subject, tree: Any) -> Markup:
+    """The best tree, and below it others that were drawn from the posterior."""
     title = f"Sentence {tree['number']}"
+    best = _figure(subject, tree, title)
+    if "n_drawn" not in tree:
+        return best
+    n, times, others = tree["n_drawn"], tree["times"], tree["others"]
+    told = f"Of {n} trees drawn from the posterior, {times} "
+    told += f"{'is' if times == 1 else 'are'} the best tree of {title.lower()}."
+    figures = [
+        _figure(subject, {**tree, **other}, f"{title}, drawn {other['times']} of {n} times")
+        for other in others
+    ]
+    more = details(f"Others that were drawn: {len(figures)}", *figures) if figures else None
+    return tag("div", best, tag("p", told, class_="note"), more)
+
+
+def _figure(subject: Subject, tree: Any, title: str) -> Markup:
     if "spans" in tree:
         return _brackets(subject, tree, title)
-    words = tree["words"]
     if "heads" in tree:
-        rows = [
-            [i + 1, word, "root" if head == 0 else f"{head} {words[head - 1]}", (percent(p), p)]
-            for i, (word, head, p) in enumerate(
-                zip(words, tree["heads"], tree["sure"], strict=True)
-            )
-        ]
-        inside = table(["place", "word", "head", "posterior"], rows, caption="Heads of the words")
-        least = min(range(len(words)), key=lambda i: tree["sure"][i])
-        told = f"Least sure is the head of {words[least]}, with {percent(tree['sure'][least])}."
-        return figure(title, _arcs(tree, title), told, inside)
-    told = "The best cuts: " + " | ".join(tree["segments"])
-    rows = [[w, (percent(p), p)] for w, p in zip(words, tree["sure"], strict=True)]
-    inside = table(["letter", "a segment begins"], rows, caption="Posteriors of beginnings")
-    return tag("figure", tag("figcaption", tag("h3", title)), tag("p", told), inside)
+        return _heads(tree, title)
+    return _cuts(tree, title)
+
+
+def _heads(tree: Any, title: str) -> Markup:
+    words = tree["words"]
+    rows = [
+        [i + 1, word, "root" if head == 0 else f"{head} {words[head - 1]}", (percent(p), p)]
+        for i, (word, head, p) in enumerate(zip(words, tree["heads"], tree["sure"], strict=True))
+    ]
+    inside = table(["place", "word", "head", "posterior"], rows, caption="Heads of the words")
+    least = min(range(len(words)), key=lambda i: tree["sure"][i])
+    told = f"Least sure is the head of {words[least]}, with {percent(tree['sure'][least])}."
+    return figure(title, _arcs(tree, title), told, inside)
+
+
+def _cuts(tree: Any, title: str) -> Markup:
+    """Letters with the probability that a segment begins at each; lines where it does."""
+    letters, sure, step, top = tree["words"], tree["sure"], 26, 70
+    width = step * len(letters) + 16
+    parts = [tag("line", x1=0, x2=width, y1=top, y2=top, class_="axis")]
+    for i, (letter, p) in enumerate(zip(letters, sure, strict=True)):
+        x, height = 8 + step * i, round((top - 14) * float(p), 1)
+        parts.append(tag("rect", x=x - 5, y=round(top - height, 1), width=10, height=height,
+                         class_="bar c0"))  # fmt: skip
+        if i in tree["begins"]:
+            parts.append(tag("line", x1=x, x2=x, y1=top, y2=top + 26, class_="curve"))
+        parts.append(tag("text", letter, x=x + step / 2, y=top + 19, text_anchor="middle"))
+    # the first letter always begins a segment
+    doubt = max(range(1, len(letters)), key=lambda i: 0.5 - abs(sure[i] - 0.5), default=0)
+    alt = f"{title}: {' | '.join(tree['segments'])}. Least sure is whether a segment begins at "
+    alt += f"letter {doubt + 1}, {letters[doubt]}: {percent(sure[doubt])}."
+    rows = [
+        [i + 1, w, "begins" if i in tree["begins"] else "", (percent(p), p)]
+        for i, (w, p) in enumerate(zip(letters, sure, strict=True))
+    ]
+    header = ["place", "letter", "a segment", "posterior of a beginning"]
+    inside = table(header, rows, caption="Posteriors of beginnings")
+    return figure(title, draw(width, top + 32, alt, parts), alt, inside)
 
 
 def _arcs(tree: Any, title: str) -> Markup:
