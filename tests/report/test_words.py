@@ -70,8 +70,11 @@ def test_cuts_of_strings_have_their_probabilities():
     text = text_of(tree)
     for segment in model.predict(data[:1])[0]:
         assert segment in text
-    table = next(t for t in tree.iter("table")
-                 if "".join(t.find("caption").itertext()) == "Posteriors of beginnings")  # fmt: skip
+    table = next(
+        t
+        for t in tree.iter("table")
+        if "".join(t.find("caption").itertext()) == "Posteriors of beginnings"
+    )
     told = [float(row[3].get("data-v")) for row in table.find("tbody")]
     assert told == pytest.approx(model.parse_proba(data[:1])[0], rel=1e-5)
 
@@ -100,7 +103,7 @@ def test_unknown_words_of_documents_are_counted_and_told():
     [
         ("dmv", ["DET NEW VERB", "NEW OTHER"], "2 words of these data, at 3 places"),
         ("pcfg", ["DET NEW VERB"], "1 word of these data, at 1 place"),
-        ("templates", ["thexcat"], "1 word of these data, at 1 place"),
+        ("templates", ["thexcat"], "1 letter of these data, at 1 place"),
         ("latent-pcfg", ["the dog sleeps"], "1 word of these data, at 1 place"),
         ("ibm1", [("a new house", "ein neues Haus")], "2 words of these data, at 2 places"),
     ],

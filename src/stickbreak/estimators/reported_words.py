@@ -32,7 +32,8 @@ __all__ = ["aligner_values", "observe_pairs", "observe_trees", "tree_values"]
 N_RULES, N_WORDS, N_TRANSLATIONS = 40, 100, 4
 N_SHOWN, SHORTEST, LONGEST = 4, 3, 14  # sentences and pairs that are shown, and their words
 MOST_LETTERS = 40  # of strings, which take less room
-N_DRAWN, MOST_WORK, MOST_OTHERS = 40, 1e8, 3  # trees drawn from the posterior of each
+N_DRAWN, MOST_OTHERS = 100, 3  # trees drawn from the posterior of each, and those shown
+MOST_WORK = 7e8  # of their charts, words and categories to the third power: half a second
 
 
 def tree_values(self: TreeEstimator, subject: Subject) -> Subject:
@@ -93,20 +94,21 @@ def _with_unknown(subject: Subject, unknown: Unknown, what: str) -> Subject:
 def _shown_trees(self: TreeEstimator, some: list[Any]) -> list[dict[str, Any]]:
     """Best trees with their posteriors, and other trees that were drawn from the posterior.
 
-    How many are drawn is limited by the work of a chart, words and categories to the third power.
+    None is drawn of a sentence whose chart would take too long, or by a structure that cannot.
     """
     best, posteriors = self.parse(some), self.parse_proba(some)  # type: ignore[attr-defined]
     found = [_parts_of(tree, shares) for tree, shares in zip(best, posteriors, strict=True)]
     if not self._require_fitted().model.structure.draws:
         return found
     n_categories = 1 if self.finds_heads or self.cuts_strings else self.n_components_
-    work = sum(len(one) for one in some) * LONGEST**2 * n_categories**3
-    n = int(np.clip(MOST_WORK / work, 5, N_DRAWN))
-    drawn = self._draw_trees(some, n, np.random.default_rng(0))
-    for parts, own, tree, shares in zip(found, drawn, best, posteriors, strict=True):
+    work = np.cumsum([float(len(one) * n_categories) ** 3 for one in some])
+    n_quick = int(np.searchsorted(work, MOST_WORK, side="right"))
+    drawn = self._draw_trees(some[:n_quick], N_DRAWN, np.random.default_rng(0)) if n_quick else []
+    for s, own in enumerate(drawn):
+        parts, tree, shares = found[s], best[s], posteriors[s]
         times = Counter(map(_text_of, own))
         examples = dict(zip(map(_text_of, own), own, strict=True))
-        parts |= {"n_drawn": n, "times": times.pop(_text_of(tree), 0)}
+        parts |= {"n_drawn": len(own), "times": times.pop(_text_of(tree), 0)}
         order = sorted(times.items(), key=lambda item: (-item[1], item[0]))
         parts["others"] = [
             {"times": m, **_parts_of(examples[text], shares)} for text, m in order[:MOST_OTHERS]

@@ -83,14 +83,13 @@ class TreeEstimator(Estimator):
 
     def _draw_trees(self, X: Any, n: int, rng: np.random.Generator) -> list[tuple[Any, ...]]:
         """N trees of each sentence, drawn from their posterior under the fitted potentials."""
-        fitted, table, potentials = self._ask(X, "fitted")
-        width, batch = fitted.model.structure.n_uniforms, table.whole()
-        size = table.n_rows if width == 1 else (table.n_rows, width)
-        drawn = [
-            parse_units(fitted.model, potentials, batch, uniforms=rng.random(size))[0]
-            for _ in range(n)
-        ]
-        return list(zip(*(self._trees(found, X, table) for found in drawn), strict=True))
+        repeated = [sentence for sentence in X for _ in range(n)]
+        fitted, table, potentials = self._ask(repeated, "fitted")
+        width = fitted.model.structure.n_uniforms
+        uniforms = rng.random(table.n_rows if width == 1 else (table.n_rows, width))
+        found = parse_units(fitted.model, potentials, table.whole(), uniforms=uniforms)[0]
+        trees = self._trees(found, repeated, table)
+        return [tuple(trees[n * s : n * (s + 1)]) for s in range(len(X))]
 
     def _parsed(self, X: Any) -> dict[str, Any]:
         """What pictures show of one sentence, by name in `View`."""

@@ -129,7 +129,9 @@ def _unknown(subject: Subject) -> Markup | None:
     if observed is None or not observed.n_unknown:
         return None
     n, places = observed.n_unknown, observed.n_unknown_places
-    told = f"{n:,} {plural('word', n)} of these data, at {places:,} {plural('place', places)}, "
+    told = (
+        f"{n:,} {plural(subject.unit, n)} of these data, at {places:,} {plural('place', places)}, "
+    )
     told += f"{'is' if n == 1 else 'are'} unknown to the model: {subject.more['unknown']}."
     return tag("p", told, class_="note")
 

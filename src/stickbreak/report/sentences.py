@@ -96,7 +96,8 @@ def _draw_tree(subject: Subject, tree: Any) -> Markup:
     title = f"Sentence {tree['number']}"
     best = _figure(subject, tree, title)
     if "n_drawn" not in tree:
-        return best
+        missing = f"No trees of {title.lower()} were drawn from the posterior: the best is shown."
+        return tag("div", best, tag("p", missing, class_="note"))
     n, times, others = tree["n_drawn"], tree["times"], tree["others"]
     told = f"Of {n} trees drawn from the posterior, {times} "
     told += f"{'is' if times == 1 else 'are'} the best tree of {title.lower()}."
