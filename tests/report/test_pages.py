@@ -37,6 +37,12 @@ def text_of(tree):
 
 
 @pytest.mark.parametrize("kind", KINDS)
+def test_at_most_six_facts_are_at_the_top(kind):
+    tree = parse(write_page(KINDS[kind]()).html)
+    assert 3 <= len(list(tree.iter("dt"))) <= 6
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_page_is_strict_and_tells_the_story_in_its_order(kind):
     tree = parse(write_page(KINDS[kind]()).html)
     assert [h.text for h in tree.iter("h2")] == list(CHAPTERS.values())

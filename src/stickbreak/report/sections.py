@@ -89,12 +89,13 @@ def facts(subject: Subject) -> Markup:
     n, total = len(subject.used), float(subject.counts.sum())
     found = [Fact(subject.several.capitalize(), f"{n:,}", f"that hold {subject.unit}s")]
     found += facts_of(subject.structure, subject)[:3]
+    laps, end = len(subject.trace), "settled" if subject.is_converged else "not settled"
     if np.isfinite(subject.bound) and total > 0:
         per = f"{subject.bound / total:.3f}".replace("-", "\u2212")
-        found.append(Fact(f"{subject.objective.capitalize()} per {subject.unit}", per, "nats"))
-    laps = len(subject.trace)
-    end = "settled" if subject.is_converged else "not settled"
-    found.append(Fact("Laps", f"{laps:,}", end if laps else "updated by partial_fit"))
+        told = f"nats; {end}, {laps:,} {plural('lap', laps)}" if laps else "nats; by partial_fit"
+        found.append(Fact(f"{subject.objective.capitalize()} per {subject.unit}", per, told))
+    else:
+        found.append(Fact("Laps", f"{laps:,}", end if laps else "updated by partial_fit"))
     fine, made = _tally(subject)
     if made:
         found.append(Fact("Checks", f"{fine} / {made}", "fine"))
@@ -107,7 +108,7 @@ def facts(subject: Subject) -> Markup:
                 tag("dd", f.value, class_="value"),
                 tag("dd", f.about, class_="about"),
             )
-            for f in found[:7]
+            for f in found
         ],
         class_="facts",
     )

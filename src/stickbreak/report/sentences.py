@@ -44,10 +44,10 @@ def _(structure: Any) -> tuple[Section, ...]:
 @facts_of.register(BagAlignment)
 def _(structure: Any, subject: Subject) -> list[Fact]:
     n = number(round(float(subject.counts.sum())))
-    found = [Fact("Words", n, "of the fit, expected")]
+    found = [Fact(f"{subject.unit}s".capitalize(), n, "of the fit, expected")]
     observed = subject.observed
     if observed is not None and np.isfinite(observed.score):
-        found.append(Fact("Score", number(observed.score, 4), "nats per word shown"))
+        found.append(Fact("Score", number(observed.score, 4), f"nats per {subject.unit} shown"))
     return found
 
 
@@ -96,11 +96,12 @@ def _draw_tree(subject: Subject, tree: Any) -> Markup:
     title = f"Sentence {tree['number']}"
     best = _figure(subject, tree, title)
     if "n_drawn" not in tree:
-        missing = f"No trees of {title.lower()} were drawn from the posterior: the best is shown."
+        missing = f"Nothing was drawn from the posterior of {title.lower()}: the best is shown."
         return tag("div", best, tag("p", missing, class_="note"))
     n, times, others = tree["n_drawn"], tree["times"], tree["others"]
-    told = f"Of {n} trees drawn from the posterior, {times} "
-    told += f"{'is' if times == 1 else 'are'} the best tree of {title.lower()}."
+    what = "segmentation" if "segments" in tree else "tree"
+    told = f"Of {n} {what}s drawn from the posterior, {times} "
+    told += f"{'is' if times == 1 else 'are'} the best {what} of {title.lower()}."
     figures = [
         _figure(subject, {**tree, **other}, f"{title}, drawn {other['times']} of {n} times")
         for other in others
@@ -196,12 +197,12 @@ def _brackets(subject: Subject, tree: Any, title: str) -> Markup:
         shade = f"{0.15 + 0.6 * sure:.2f}" if np.isfinite(sure) else "0.3"
         box = tag("rect", x=x, y=y, width=step * (end - begin) - 6, height=22, fill_opacity=shade,
                   class_=f"bar {color_of(rank)}")  # fmt: skip
-        more = f" {percent(sure)}" if np.isfinite(sure) else ""
+        more = f": {percent(sure)}" if np.isfinite(sure) else ""
         text = tag("text", f"{shortened(label, 6)}{more}", x=x + step * (end - begin) / 2 - 3,
                    y=y + 16, text_anchor="middle", class_="halo")  # fmt: skip
         parts.append(tag("g", box, text, data_k=k if k in subject.ranks else None))
     known = [s for s in spans if np.isfinite(s[3]) and s[1] - s[0] > 1]
-    alt = f"{title}: the best tree has {len(spans)} brackets."
+    alt = f"{title}: the tree has {len(spans)} brackets."
     if known:
         least = min(known, key=lambda s: s[3])
         alt += f" Least sure is {' '.join(words[least[0] : least[1]])}, with {percent(least[3])}."
@@ -260,8 +261,6 @@ def write_score(subject: Subject) -> Markup | None:
     observed = subject.observed
     if observed is None or not np.isfinite(observed.score):
         return None
-    return tag(
-        "p",
-        f"Mean log probability of a word of the data shown: {number(observed.score, 5)} nats "
-        f"(perplexity {number(float(np.exp(-observed.score)), 4)}).",
-    )
+    perplexity = number(float(np.exp(-observed.score)), 4)
+    told = f"Mean log probability of a {subject.unit} of the data shown: "
+    return tag("p", f"{told}{number(observed.score, 5)} nats (perplexity {perplexity}).")
