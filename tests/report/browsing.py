@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import shutil
 
@@ -26,6 +27,15 @@ def skip(reason):
     if os.environ.get("STICKBREAK_REQUIRE_BROWSER") == "1":
         pytest.fail(reason)
     pytest.skip(reason)
+
+
+def n_sheets(page):
+    """Sheets of A4 that a page prints on."""
+    try:
+        import pypdf
+    except ImportError:
+        skip('no pypdf: pip install "stickbreak[browser]"')
+    return len(pypdf.PdfReader(io.BytesIO(page.pdf(format="A4"))).pages)
 
 
 # Color of each text and of the ground below it, from the styles; halos are of the ground.
