@@ -31,11 +31,11 @@ def test_one_request_no_message_no_scroll_and_no_rule_of_axe_violated(kind, open
             assert n > 20
             assert bad == []
             assert page.evaluate(TARGETS) == []
-            _check_axe(page)
+            check_axe(page)
         assert len(told) == 1, told
 
 
-def _check_axe(page):
+def check_axe(page):
     """No rule is violated; what axe leaves undecided is contrast, which `CONTRAST` computes."""
     try:
         from axe_playwright_python.sync_playwright import Axe
@@ -232,6 +232,21 @@ def test_selection_marks_a_component_everywhere_and_escape_ends_it(opened):
     page.goto(page.url.split("#")[0] + "#k=0")
     assert set(page.evaluate(marked)) == {"0"}
     assert not [t for t in told if "error" in t.lower()]
+
+
+def test_a_touch_selects_too(browser, tmp_path):
+    file = PAGES["rows"]().save(tmp_path / "page.html")
+    context = browser.new_context(viewport={"width": 400, "height": 900}, has_touch=True)
+    page = context.new_page()
+    page.goto(file.as_uri())
+    marked = "[...new Set([...document.querySelectorAll('.on')].map(e => e.dataset.k))]"
+    page.locator('nav a[data-pick="1"]').tap()
+    assert page.evaluate(marked) == ["1"]
+    page.locator('#components tr[data-k="2"] td').nth(1).tap()
+    assert page.evaluate(marked) == ["2"]
+    page.locator('nav a[data-pick="all"]').tap()
+    assert page.evaluate(marked) == []
+    context.close()
 
 
 def test_tables_sort_axes_and_relevance_change(opened):

@@ -59,6 +59,25 @@ def test_no_hostile_text_runs_or_asks_for_anything(at, opened):
 
 
 @pytest.mark.parametrize("at", range(len(HOSTILE)))
+def test_no_hostile_category_symbol_or_word_of_real_fits_does(at, opened):
+    """Where the texts come through a fit: categories of columns, symbols, sentences, documents."""
+    bad = HOSTILE[at]
+    other = [f"{bad} 2", "plain"]
+    chain = [[bad, *other] * 8, [*other, bad] * 5]
+    mixture = sb.Mixture(2, family="categorical", random_state=0)
+    table = np.array([[bad, "b"], *([o, "c"] for o in other)] * 10, dtype=object)
+    words = [[bad.replace(" ", "_"), "dog", "salt"], ["salt", "pan"]] * 10
+    for model, data, more in (
+        (mixture, table, {"by": [bad, "x", "y"] * 10}),
+        (sb.HMM(2, family="categorical", random_state=0), chain, {"sequence_names": [bad, "b"]}),
+        (sb.LatentDirichletAllocation(2, random_state=0), words, {}),
+        (sb.PCFG(2, random_state=0), words, {}),
+    ):
+        page = model.fit(data).report(data, names={0: bad}, title=bad, **more)
+        check_harmless(*opened(page))
+
+
+@pytest.mark.parametrize("at", range(len(HOSTILE)))
 def test_no_hostile_name_of_a_file_runs_or_asks_for_anything(at, command, opened, tmp_path):  # noqa: F811
     """Files of models, data and pages; a slash and NUL cannot be in a name."""
     bad = HOSTILE[at].replace("/", "\u2215").replace("\0", "").replace("\ud800", "\udcff")[:80]

@@ -345,5 +345,13 @@ class DMV(TreeEstimator):
             found.append(Rule(text, float(chances[h, side, a]), float(counts[h, side, a])))
         return found
 
+    def _apart(self, k: int) -> str:
+        times = self._require_fitted().counts["attach"][k]
+        tags, sides = self.tags_, ("left", "right")
+        order = np.argsort(-times, axis=None, kind="stable")[:3]
+        found = [tuple(map(int, np.unravel_index(at, times.shape))) for at in order]
+        told = [f"{tags[a]} to its {sides[s]}" for s, a in found if times[s, a] >= 0.5]
+        return f"takes {', '.join(told)}" if told else "takes no words"
+
     def _given(self, X: Rows, y: Values = None, **more: Any) -> Given:
         return super()._given(X, None, **more)

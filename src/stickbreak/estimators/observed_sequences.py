@@ -16,7 +16,7 @@ from stickbreak.report.markup import clean
 from stickbreak.stats import SERIAL, Array
 
 from .fitted import Fitted
-from .observed_rows import N_BINS, N_DRAWS, N_WORST
+from .observed_rows import N_BINS, N_DRAWS, N_WORST, NO_SAMPLER, without_draws
 from .reports import data_digest, group_shares, make_subject
 
 if TYPE_CHECKING:
@@ -247,8 +247,10 @@ def _with_draws(
     """The subject with sequences drawn from the model, decoded as the data are."""
     fitted, offsets = self._require_fitted(), table.shape.offsets
     rows = _plain_rows(fitted, table)
-    if fitted.model.family.lags or (rows is not None and not np.isfinite(rows).all()):
-        return subject
+    if fitted.model.family.lags:
+        return without_draws(subject, "rows of autoregressions are not drawn by themselves")
+    if rows is not None and not np.isfinite(rows).all():
+        return without_draws(subject, "some values are missing")
     own, n_taken = [], 0
     for a, b in pairwise(offsets.tolist()):
         if n_taken >= DRAW_ROWS:
@@ -258,8 +260,8 @@ def _with_draws(
     lengths = [b - a for a, b in own]
     try:
         drawn = self.sample(lengths=lengths * N_DRAWS, random_state=0)[0]
-    except ValueError:  # a family without a sampler: its page has no checks against draws
-        return subject
+    except ValueError:
+        return without_draws(subject, NO_SAMPLER)
     read = _read_draws(self, fitted, drawn)
     decoded = self._decode(fitted, self._potentials_of(fitted, "fitted"), read.whole(), SERIAL)
     steps, cuts = _scores(self, read), read.shape.offsets

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["aligner_values", "observe_pairs", "observe_trees", "tree_values"]
 
 N_RULES, N_WORDS, N_TRANSLATIONS = 40, 100, 4
-N_SHOWN, SHORTEST, LONGEST = 4, 3, 14  # sentences and pairs that are shown, and their words
+N_SHOWN, SHORTEST, LONGEST = 4, 2, 14  # sentences and pairs that are shown, and their words
 MOST_LETTERS = 40  # of strings, which take less room
 N_DRAWN, MOST_OTHERS = 100, 3  # trees drawn from the posterior of each, and those shown
 MOST_WORK = 7e8  # of their charts, words and categories to the third power: half a second
@@ -41,7 +41,9 @@ def tree_values(self: TreeEstimator, subject: Subject) -> Subject:
     rules = [rule._asdict() for rule in self.top_rules(N_RULES)]
     tags = next(iter(subject.labels_of.values()), ()) if self.finds_heads else ()
     names = {**{k: str(tag) for k, tag in enumerate(tags)}, **subject.names}
-    return replace(subject, names=names, more={**subject.more, "rules": rules})
+    apart = {k: text for k in map(int, subject.shown) if (text := self._apart(k))}
+    more = {**subject.more, "rules": rules, **({"apart": apart} if apart else {})}
+    return replace(subject, names=names, more=more)
 
 
 def aligner_values(self: AlignerAnswers, subject: Subject) -> Subject:
@@ -53,7 +55,15 @@ def aligner_values(self: AlignerAnswers, subject: Subject) -> Subject:
         (str(words[k]), self.top_translations(words[k] if k else None, N_TRANSLATIONS))
         for k in order
     ]
-    more = {**subject.more, "lexicon": lexicon}
+    apart = {
+        int(k): ", ".join(
+            f"{other} ({p:.0%})"
+            for other, p in self.top_translations(words[k] if k else None, N_TRANSLATIONS)
+            if p >= 0.005
+        )
+        for k in subject.shown
+    }
+    more = {**subject.more, "lexicon": lexicon, "apart": apart}
     return replace(subject, names={**names, **subject.names}, more=more)
 
 

@@ -343,6 +343,11 @@ class TemplateGrammar(TreeEstimator):
         """(T,) posterior mean probability of each template."""
         return np.exp(self._require_fitted().predictive()["template"])
 
+    def _apart(self, k: int) -> str:
+        name = f"{self.names_[k]} -> "
+        own = [rule.text for rule in self.top_rules(200) if rule.text.startswith(name)]
+        return ", ".join(text.removeprefix(name) for text in own[:5])
+
     def top_rules(self, n: int = 10) -> list[Rule]:
         """The n substrings of slots most often expected in the training strings."""
         fitted = self._require_fitted()

@@ -97,6 +97,10 @@ class TreeEstimator(Estimator):
         name = "heads" if self.finds_heads else "tree"
         return {"words": [str(word) for word in words], name: self.parse([words])[0]}
 
+    def _apart(self, k: int) -> str:
+        """What sets a component apart, for readers; empty if the profile of its words says it."""
+        return ""
+
     def _known_words(self) -> Sequence[Any]:
         """Words, tags or letters of the fit; empty if it was to numbers."""
         return next(iter(self._require_fitted().schema.categories.values()), ())

@@ -103,6 +103,18 @@ class TreebankEstimator(TreeEstimator):
     def _with_unknown(self, fitted: Fitted) -> Fitted:
         return fitted
 
+    def _apart(self, k: int) -> str:
+        """Words that the subtype has more often than the others."""
+        listing, times = self._listing(), self._require_fitted().counts["word_rule"]
+        own = times.reshape(len(listing.emits), -1)
+        share = own / np.maximum(own.sum(0), 1e-300)
+        used = np.flatnonzero(own[:, k] >= 1)
+        lift = share[used, k] * np.log(share[used, k] / share[used].mean(1))
+        order = used[np.argsort(-lift, kind="stable")[:4]]
+        names = [(listing.symbols[listing.emits[r, 0]], listing.words[listing.emits[r, 1]])
+                 for r in order]  # fmt: skip
+        return ", ".join(f"{word} ({symbol})" for symbol, word in names)
+
     def _known_words(self) -> tuple[str, ...]:
         return self.words_
 

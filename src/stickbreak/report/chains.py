@@ -31,7 +31,8 @@ from .tables import write_certainty, write_fit, write_groups, write_overlap, wri
 
 __all__ = ["write_followers", "write_stays", "write_strips", "write_use"]
 
-WIDTH, MOST_MARKS, MOST_STRIPS, MOST_LAWS = 1000, 4000, 20, 12
+WIDTH, MOST_STRIPS, MOST_LAWS = 1000, 20, 12
+MOST_STAYS, MOST_DOTS = 3500, 500  # marks of all strips: 4,000 together
 NARROW, LETTER, MOST_LETTERS = 64, 7.5, 16  # of the names beside the strips, and their letters
 
 
@@ -79,19 +80,20 @@ def write_strips(subject: Subject) -> Markup | None:
     longest = max(len(path) for path in paths)
     n_stays = sum(len(stays_of(path)[1]) for path in paths)
     every = 1
-    if n_stays > MOST_MARKS:
-        every = -(-sum(len(p) for p in paths) // MOST_MARKS)
+    if n_stays > MOST_STAYS:
+        every = -(-sum(len(p) for p in paths) // (MOST_STAYS - len(paths)))
     courses = subject.more.get("courses")
     step = 64 if courses else 34
     names = [shortened(str(observed.sequence(s)), MOST_LETTERS) for s in range(len(paths))]
     left = max(NARROW, 12 + round(LETTER * max(map(len, names))))
     unit = (WIDTH - left - 8) / longest
     parts: list[Any] = []
+    n_dots = MOST_DOTS // len(paths)
     for s, path in enumerate(paths):
         y = 8 + step * s
         parts.append(tag("text", names[s], x=left - 8, y=y + 16, text_anchor="end"))
         parts.append(_strip(subject, _binned(path, every), left, unit * every, y))
-        parts.append(_unsure(observed.unsure[s], left, unit, y))
+        parts.append(_unsure(observed.unsure[s], n_dots, left, unit, y))
         if courses and s < len(courses[1][0]):
             parts += [
                 _line(lines, s, left, unit * len(path), y + 28, at)
@@ -106,6 +108,8 @@ def write_strips(subject: Subject) -> Markup | None:
     note = "Numbers are states as predict gives them. Dots mark rows whose state is unsure. "
     note += f"Below each strip: {courses[0][0]}. " if courses else ""
     note += f"Long sequences: the commonest state of every {every} rows. " if every > 1 else ""
+    if max(map(len, observed.unsure[: len(paths)])) > n_dots:
+        note += f"At most {n_dots} dots in a strip. "
     more = observed.n_units - len(paths)
     note += f"{more} more sequences are not drawn." if more > 0 else ""
     header = ["sequence", "state", "begin", "rows"]
@@ -240,8 +244,8 @@ def _strip(subject: Subject, path: Array, left: float, unit: float, y: float) ->
     return join(parts)
 
 
-def _unsure(places: Array, left: float, unit: float, y: float) -> Markup:
-    every = max(1, len(places) // 100)
+def _unsure(places: Array, most: int, left: float, unit: float, y: float) -> Markup:
+    every = max(1, -(-len(places) // most))
     return join(
         tag(
             "circle", cx=round(left + unit * (int(i) + 0.5), 1), cy=y + 25, r="1.6", class_="unsure"

@@ -63,6 +63,8 @@ def number(value: float, digits: int = 3) -> str:
 
 def percent(share: float) -> str:
     """A share in percent: two digits where it is small."""
+    if not math.isfinite(share):
+        return "\u2013"
     value = 100.0 * share
     return f"{value:.0f}\u00a0%" if value >= 9.95 or value == 0 else f"{value:.1f}\u00a0%"
 

@@ -278,6 +278,9 @@ def write_findings(subject: Subject) -> Markup:
     if subject.observed is None:
         missing = "Checks against draws from the model need data, which this page was made without."
         parts.append(tag("p", missing, class_="note"))
+    elif subject.more.get("no_draws"):
+        missing = f"There are no checks against draws from the model: {subject.more['no_draws']}."
+        parts.append(tag("p", missing, class_="note"))
     if rest:
         inside = tag("ul", *[_finding(f) for f in rest], class_="findings")
         title = f"{len(rest)} {plural('check', len(rest))} that found nothing to mend"
