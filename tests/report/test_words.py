@@ -123,3 +123,13 @@ def test_command_tells_unknown_words_of_its_file(command, tmp_path):  # noqa: F8
     html = (tmp_path / "p.html").read_text(encoding="utf-8")
     assert "1 word of these data, at 2 places, is unknown to the model" in html
     assert html == report_of(model, tmp_path / "new.txt").html
+
+
+def test_repeated_sentences_have_the_trees_that_they_have_alone():
+    """Neighbors that are alike keep their chart; others, and known words apart, do not."""
+    model, data = fitted("pcfg")
+    one, other = data[:2]
+    alone = [str(model.parse([s])[0]) for s in (one, other)]
+    repeated = model.parse([one, one, other, other, other, one])
+    expected = [alone[0]] * 2 + [alone[1]] * 3 + alone[:1]
+    assert [str(tree) for tree in repeated] == expected
