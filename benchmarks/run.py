@@ -35,6 +35,7 @@ NAMES = (
     "corpora_on_disk",
     "out_of_core",
     "imports",
+    "pages",
     "quality",
 )  # those with threads first: they want an idle machine
 RESULTS = Path(__file__).with_name("RESULTS.md")

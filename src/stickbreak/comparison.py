@@ -83,7 +83,19 @@ class Comparison:
         """
         titles, cells = self._cells()
         flow = None if self._flow is None else self._flow()
-        return write_comparison(Compared(titles, cells, self.notes, flow, title))
+        compared = Compared(titles, cells, self.notes, flow, title, self._told_bounds())
+        return write_comparison(compared)
+
+    def _told_bounds(self) -> str:
+        """A sentence on how far the best bound is above the next; empty if there is none."""
+        if "bound" not in self.best:
+            return ""
+        best = self.models[self.best["bound"]]
+        others = [line for line in self.models if line is not best and not math.isnan(line.bound)]
+        second = max(others, key=lambda line: line.bound)
+        gain = best.bound - second.bound
+        told = f"The {best.objective} of {best.name} is {gain:,.4g} nats above that of "
+        return f"{told}{second.name}. "
 
     def __len__(self) -> int:
         return len(self.models)

@@ -136,3 +136,14 @@ def test_sequences_are_compared(command, tmp_path):  # noqa: F811
                    "--html", "both.html")  # fmt: skip
     assert done.code == 0, done.err
     assert "joins" in (tmp_path / "both.html").read_text(encoding="utf-8")
+
+
+def test_a_file_whose_name_is_no_text_is_named_by_escapes(command, model, tmp_path):  # noqa: F811
+    name = "a\udcffb"
+    (tmp_path / f"{name}.stickbreak").write_bytes((tmp_path / "m.stickbreak").read_bytes())
+    done = command("report", f"{name}.stickbreak", "--out", f"{name}.html")
+    assert (done.code, done.err) == (0, "")
+    assert done.out.startswith("wrote a\\udcffb.html")
+    done = command("compare", f"{name}.stickbreak", "m.stickbreak", "x.csv", "--html", "b.html")
+    assert done.code == 0, done.err
+    assert "\ufffd" in (tmp_path / "b.html").read_text(encoding="utf-8")

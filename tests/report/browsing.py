@@ -2,6 +2,42 @@
 
 from __future__ import annotations
 
+import io
+import os
+import shutil
+
+import pytest
+from report.subjects import KINDS
+from report.test_comparing import make_flow
+
+from stickbreak.report import write_page
+from stickbreak.report.comparing import write_comparison
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
+ARGUMENTS = [
+    "--no-sandbox", "--disable-gpu", "--disable-background-networking",
+    "--disable-component-update",
+]  # fmt: skip
+PAGES = {**{kind: lambda kind=kind: write_page(KINDS[kind]()) for kind in KINDS},
+         "comparison": lambda: write_comparison(make_flow())}  # fmt: skip
+
+
+def skip(reason):
+    """Skip what cannot be tested here; fail where a browser is required."""
+    if os.environ.get("STICKBREAK_REQUIRE_BROWSER") == "1":
+        pytest.fail(reason)
+    pytest.skip(reason)
+
+
+def n_sheets(page):
+    """Sheets of A4 that a page prints on."""
+    try:
+        import pypdf
+    except ImportError:
+        skip('no pypdf: pip install "stickbreak[browser]"')
+    return len(pypdf.PdfReader(io.BytesIO(page.pdf(format="A4"))).pages)
+
+
 # Color of each text and of the ground below it, from the styles; halos are of the ground.
 CONTRAST = """() => {
   const parse = text => {
@@ -70,11 +106,15 @@ TARGETS = """() => [...document.querySelectorAll('a, button, summary, select, in
   .filter(([, box]) => Math.min(box.width, box.height) < 23.99)
   .map(([text, box]) => [text, box.width, box.height])"""
 
-# The focused element, and whether its focus can be seen.
-FOCUSED = """() => {
+# What can have the focus, in the order of the document.
+FOCUSABLE = """[...document.querySelectorAll(
+    'a, button, summary, select, input, [tabindex="0"]')]
+  .filter(e => e.getClientRects().length && !e.closest('details:not([open]) > :not(summary)'))"""
+
+# The focused element, its place in that order, and whether its focus can be seen.
+FOCUSED = f"""() => {{
   const e = document.activeElement, style = getComputedStyle(e);
-  const box = e.getBoundingClientRect();
   return [e === document.body ? '' : e.tagName + '|' + e.textContent.slice(0, 40),
-          style.outlineStyle !== 'none' && parseFloat(style.outlineWidth) >= 2,
-          box.top + scrollY, e.closest('nav') !== null];
-}"""
+          {FOCUSABLE}.indexOf(e),
+          style.outlineStyle !== 'none' && parseFloat(style.outlineWidth) >= 2];
+}}"""

@@ -11,7 +11,15 @@ from stickbreak.families import Gaussian
 from stickbreak.inference import MoveRecord, Trace
 from stickbreak.inference.trace import LapRecord
 from stickbreak.report import Finding, Observed, Replica, Subject
-from stickbreak.structures import BagAlignment, Chain, Dependency, Document, Independent, Tree
+from stickbreak.structures import (
+    BagAlignment,
+    Chain,
+    Dependency,
+    Document,
+    Independent,
+    SlotTemplates,
+    Tree,
+)
 
 HOSTILE = (
     "</script><script>alert(1)</script>",
@@ -109,7 +117,7 @@ def make_rows(groups_named: str = "a", **changes: Any) -> Subject:
     return replace(subject, observed=observed, replica=replica, replicas=[replica] * 12)
 
 
-def make_chain(**changes: Any) -> Subject:
+def make_chain(sequences: tuple[str, ...] = (), **changes: Any) -> Subject:
     """A chain with two sequences."""
     subject = make_rows(structure=Chain(), about="HMM", noun="state", several="states", **changes)
     observed = subject.observed
@@ -121,7 +129,8 @@ def make_chain(**changes: Any) -> Subject:
             "courses": (list(subject.columns), [[np.arange(60.0), np.arange(40.0)]] * 2,
                         np.arange(120.0).reshape(2, 3, 20)),
             "laws": np.full((3, 9), 1 / 9)}  # fmt: skip
-    shown = replace(observed, paths=paths, unsure=[np.array([3]), np.array([], int)], n_units=2)
+    shown = replace(observed, paths=paths, unsure=[np.array([3]), np.array([], int)], n_units=2,
+                    sequences=sequences)  # fmt: skip
     return replace(subject, observed=shown, more=more)
 
 
@@ -150,11 +159,18 @@ def make_trees(structure: Any = None, **changes: Any) -> Subject:
     """A grammar with two rules."""
     rules = [{"rule": "A -> B C", "count": 3.0}, {"rule": "B -> b", "count": 2.0}]
     words = list(changes.pop("words", ("the", "cat", "sleeps")))
-    shown: dict[str, Any] = {"number": 0, "words": words}
+    shown: dict[str, Any] = {"number": 0, "words": words, "n_drawn": 40, "times": 31}
     if isinstance(structure, Dependency):
         shown |= {"heads": [2, 3, 0], "sure": [0.9, 0.8, 1.0]}
+        shown["others"] = [{"times": 9, "heads": [3, 3, 0], "sure": [0.1, 0.8, 1.0]}]
+    elif isinstance(structure, SlotTemplates):
+        both = "".join(words[1:])
+        shown |= {"segments": [words[0], both], "begins": [0, 1], "sure": [1.0, 0.7, 0.2]}
+        shown["others"] = [{"times": 9, "segments": ["".join(words)], "begins": [0]}]
     else:
         shown["spans"] = [(0, 2, "1", 0.7, 0), (2, 3, "2", 1.0, 0), (0, 3, "0", 1.0, 1)]
+        other = [(0, 1, "1", 0.3, 0), (1, 3, "2", 0.3, 0), (0, 3, "0", 1.0, 1)]
+        shown["others"] = [{"times": 9, "spans": other}]
     return make_subject(
         structure=structure or Tree(),
         family=Unknown(),
@@ -189,5 +205,6 @@ KINDS = {
     "topics": make_topics,
     "trees": make_trees,
     "dependencies": lambda **c: make_trees(Dependency(), **c),
+    "strings": lambda **c: make_trees(SlotTemplates(), **c),
     "alignment": make_pairs,
 }  # fmt: skip

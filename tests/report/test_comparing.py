@@ -45,3 +45,6 @@ def test_comparison_of_two_models_has_the_flow_of_their_rows():
     difference = models[1].score(X) - models[0].score(X)
     assert f"{abs(difference):.3g} nats" in found.report().html
     assert "needs data" in sb.compare(models).report().html
+    gain = models[1].lower_bound_ - models[0].lower_bound_
+    told = f"The bound of {found[1].name} is {gain:,.4g} nats above that of {found[0].name}. "
+    assert told in text_of(parse(found.report().html))

@@ -12,6 +12,7 @@ from report.subjects import (
     HOSTILE,
     KINDS,
     Unknown,
+    make_chain,
     make_rows,
     make_subject,
     make_topics,
@@ -34,6 +35,12 @@ def text_of(tree):
             continue
         parts += [element.text or "", element.tail or ""]
     return " ".join(parts)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_at_most_six_facts_are_at_the_top(kind):
+    tree = parse(write_page(KINDS[kind]()).html)
+    assert 3 <= len(list(tree.iter("dt"))) <= 6
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -155,3 +162,24 @@ def test_notebook_shows_the_page_in_a_sandbox():
     shown = write_page(make_subject())._repr_html_()
     assert shown.startswith('<iframe sandbox="allow-scripts"')
     assert "<script" not in shown
+
+
+def test_long_sequences_are_binned_to_at_most_4000_marks_and_the_page_says_so():
+    subject = make_chain()
+    rng = np.random.default_rng(0)
+    paths = [rng.integers(0, 3, 9000) for _ in range(25)]
+    unsure = [np.flatnonzero(rng.random(9000) < 0.2) for _ in paths]
+    observed = replace(subject.observed, paths=paths, unsure=unsure, n_units=25, n_rows=225_000)
+    html = write_page(replace(subject, observed=observed)).html
+    strips = next(e for e in parse(html).iter() if e.get("id") == "strips")
+    marks = [e for e in strips.iter() if e.tag.rpartition("}")[2] in ("rect", "circle")]
+    assert 2000 < len(marks) <= 4000
+    assert "Long sequences: the commonest state of every 52 rows." in html
+    assert "At most 25 dots in a strip." in html
+    assert "5 more sequences are not drawn." in html
+
+
+def test_all_columns_are_compared_with_draws_as_numbers():
+    tree = parse(write_page(make_rows()).html)
+    lines = next(t for t in tree.iter("table") if "largest gap" in "".join(t.itertext()))
+    assert {row[0].text for row in lines.find("tbody")} == {"height", "width"}

@@ -99,19 +99,18 @@ def refuse_pair_options(what: str, estimator: str | None, options: dict[str, Any
 
 def find_sequences(
     data: Path, columns: list[str] | None, identity: str | None, options: dict[str, Any]
-) -> tuple[list[str] | None, dict[str, Any]]:
-    """The columns to read besides those that name sequences, and arguments of `fit` and `predict`.
+) -> tuple[list[str] | None, dict[str, Any], tuple[Any, ...]]:
+    """The columns to read besides that of ids, arguments of `fit` and `predict`, and the ids.
 
-    The arguments say where sequences are.
+    The arguments say where sequences are; ids are one for each sequence.
     """
     if identity is None:
-        return columns, {}
+        return columns, {}, ()
     where = {"array": options["array"], "header": options["header"]}
-    lengths = np.diff(offsets_of_runs(read_runs(data, identity, **where)))
+    runs = read_runs(data, identity, **where)
     names = read_names(data, **where) or ()
-    return [name for name in names if name != identity] if columns is None else columns, {
-        "lengths": lengths
-    }
+    others = [name for name in names if name != identity] if columns is None else columns
+    return others, {"lengths": np.diff(offsets_of_runs(runs))}, tuple(runs.ids)
 
 
 def open_sequences(
@@ -126,5 +125,5 @@ def open_sequences(
         table = open_data(data, columns, family, options, verbose)
         assert isinstance(table, ShardTable)
         return table, {} if table.lengths is None else {"lengths": table.lengths}
-    columns, where = find_sequences(data, columns, options.get("sequence_id"), options)
+    columns, where, _ = find_sequences(data, columns, options.get("sequence_id"), options)
     return open_data(data, columns, family, options, verbose), where

@@ -81,8 +81,11 @@ def print_json(value: dict[str, Any]) -> None:
 
 
 def print_lines(lines: Iterable[str]) -> None:
-    """Print lines to stdout."""
-    sys.stdout.writelines(f"{line}\n" for line in lines)
+    """Print lines to stdout; letters that it cannot take, such as in names of files, as escapes."""
+    encoding = sys.stdout.encoding or "utf-8"
+    for line in lines:
+        text = line.encode(encoding, "backslashreplace").decode(encoding)
+        sys.stdout.write(f"{text}\n")
     sys.stdout.flush()
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import stickbreak as sb
+from stickbreak.estimators.sequence_fits import SequenceEstimator
 from stickbreak.report import Report
 from stickbreak.targets import check_target as resolve_target
 
@@ -14,7 +15,7 @@ from .data_files import refuse_table_options
 from .models import reads_documents, reads_pairs, reads_sentences
 from .output import check_target, configure_logs, print_json, print_lines
 from .sentences import is_of_tags, read_file
-from .using import load_model, open_documents, open_rows
+from .using import load_model, open_rows, open_words
 
 __all__ = ["write_comparison", "write_report"]
 
@@ -28,7 +29,11 @@ def write_report(path: Path, data: Path | None, out: Path, options: dict[str, An
     model = load_model(path, options)
     keeps = "none" if options["no_data"] else "sample"
     how = {"title": options["title"], "data": keeps, "texts": not options["no_texts"]}
-    found, where = (None, {}) if data is None else _open(model, path, data, options, verbose)
+    found, where, ids = (
+        (None, {}, ()) if data is None else _open(model, path, data, options, verbose)
+    )
+    if ids and isinstance(model, SequenceEstimator):
+        how["sequence_names"] = ids
     page = model.report(found, **where, **how)
     _save(page, out, options, {})
 
@@ -47,7 +52,7 @@ def write_comparison(
     where: dict[str, Any] = {}
     if data is not None:
         _refuse_other_columns(models, (one, other))
-        found, where = _open(models[0], one, data, options, verbose)
+        found, where, _ = _open(models[0], one, data, options, verbose)
     names = [one.stem, other.stem] if one.stem != other.stem else None  # no path in a page
     table = sb.compare(models, found, **where, names=names)
     if not options["json"]:
@@ -90,15 +95,15 @@ def _save(page: Report, out: Path, options: dict[str, Any], told: dict[str, Any]
 
 def _open(
     model: Any, path: Path, data: Path, options: dict[str, Any], verbose: int
-) -> tuple[Any, dict[str, Any]]:
-    """The data as the model's methods take them, and where its sequences end."""
+) -> tuple[Any, dict[str, Any], tuple[Any, ...]]:
+    """The data as the model's methods take them, where its sequences end, and their ids."""
     name = type(model).__name__
     if reads_documents(name):
-        return open_documents(model, path, data, options, verbose), {}
+        return open_words(model, path, data, options, verbose), {}, ()
     if reads_pairs(name) or reads_sentences(name):
         refuse_table_options(str(path), options)
         if reads_pairs(name):
-            return open_bitext(data, options, verbose), {}
-        return read_file(data, options.get("column"), is_of_tags(model)).words, {}
-    table, offsets = open_rows(model, path, data, options, verbose)
-    return table, {} if offsets is None else {"lengths": offsets[1:] - offsets[:-1]}
+            return open_bitext(data, options, verbose), {}, ()
+        return read_file(data, options.get("column"), is_of_tags(model)).words, {}, ()
+    table, offsets, ids = open_rows(model, path, data, options, verbose)
+    return table, {} if offsets is None else {"lengths": offsets[1:] - offsets[:-1]}, ids

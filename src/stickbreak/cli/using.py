@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 import stickbreak as sb
-from stickbreak.data import FileTable, open_like
+from stickbreak.data import Corpus, DocumentShards, FileTable, open_like
 from stickbreak.estimators.segment_answers import SegmentModel
 from stickbreak.estimators.segment_forecasts import Segments
 from stickbreak.progress import Phase
@@ -25,7 +25,8 @@ from .output import check_target, configure_logs, print_json, print_lines, write
 from .sentences import predict_sentences, score_sentences
 
 __all__ = [
-    "load_model", "open_documents", "open_rows", "predict_rows", "predict_segments", "score_rows",
+    "load_model", "open_documents", "open_rows", "open_words", "predict_rows", "predict_segments",
+    "score_rows",
 ]  # fmt: skip
 
 PART_ROWS = 1 << 16
@@ -67,7 +68,7 @@ def predict_rows(
             options,
         )
         return
-    table, offsets = open_rows(model, path, data, options, verbose)
+    table, offsets, _ = open_rows(model, path, data, options, verbose)
     parts = _parts(
         model.predict_proba if proba else model.predict, table, offsets, "predicting", verbose
     )
@@ -90,7 +91,7 @@ def predict_segments(path: Path, data: Path, out: Path | None, options: dict[str
         raise ValueError(
             f"--segments is for semi-Markov models; {path} holds a {type(model).__name__}"
         )
-    table, offsets = open_rows(model, path, data, options, verbose)
+    table, offsets, _ = open_rows(model, path, data, options, verbose)
     found, n_before = [], 0
     for part in _parts(model.predict_segments, table, offsets, "predicting", verbose):
         found.append(np.column_stack([part.sequence + n_before, *part[1:]]))
@@ -136,7 +137,7 @@ def score_rows(
         else:
             _score_documents(model, counts, options)
         return
-    table, offsets = open_rows(model, path, data, options, verbose)
+    table, offsets, _ = open_rows(model, path, data, options, verbose)
     parts = _parts(model.score_samples, table, offsets, "scoring", verbose)
     if per_row:
         _answer(parts, ["log_density"], {"n_rows": table.n_rows}, out, "log_densities", options)
@@ -174,21 +175,26 @@ def open_documents(
     model: Any, path: Path, data: Path, options: dict[str, Any], verbose: int
 ) -> Any:
     """(S, V) counts with the model's vocabulary."""
-    refuse_table_options(str(path), options)
-    words, n_words = (
-        options["words"],
-        None if options["words"] is not None else model.n_features_in_,
-    )
-    given = model._given(open_corpus(data, words, verbose, n_words))
+    given = model._given(open_words(model, path, data, options, verbose))
     return count_documents(given, model._require_fitted().schema)[0]
+
+
+def open_words(
+    model: Any, path: Path, data: Path, options: dict[str, Any], verbose: int
+) -> Corpus | DocumentShards:
+    """The documents with their own vocabulary."""
+    refuse_table_options(str(path), options)
+    words = options["words"]
+    n_words = None if words is not None else model.n_features_in_
+    return open_corpus(data, words, verbose, n_words)
 
 
 def open_rows(
     model: Any, path: Path, data: Path, options: dict[str, Any], verbose: int
-) -> tuple[FileTable, Array | None]:
+) -> tuple[FileTable, Array | None, tuple[Any, ...]]:
     """The data as a table for the model; all rows are checked before anything is written.
 
-    The second value says where sequences end, for models of sequences.
+    For models of sequences, the second value says where these end, the third holds their ids.
     """
     if options["words"] is not None:
         raise ValueError(f"--words is for topic models; {path} holds a {type(model).__name__}")
@@ -198,7 +204,7 @@ def open_rows(
             raise ValueError(
                 f"--sequence-id is for models of sequences; {path} holds a {type(model).__name__}"
             )
-        columns, where = find_sequences(data, names, options["sequence_id"], options)
+        columns, where, ids = find_sequences(data, names, options["sequence_id"], options)
         chosen = columns if where else names
         table = open_like(
             data,
@@ -209,7 +215,8 @@ def open_rows(
             categories=model.categories_,
         )
     checked = model._use(model._given(table, **where))[1]
-    return table, checked.shape.given_offsets if isinstance(checked, Stack | Groups) else None
+    is_cut = isinstance(checked, Stack | Groups)
+    return table, checked.shape.given_offsets if is_cut else None, ids
 
 
 def _parts(

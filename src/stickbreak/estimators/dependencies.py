@@ -262,6 +262,9 @@ class DMV(TreeEstimator):
         """
         return self.predict(X, method=method, parameters=parameters)
 
+    def _trees(self, found: Companion, X: Any, table: Stack) -> list[Any]:
+        return [found.of(s) for s in range(table.n_spans)]
+
     def parse_proba(self, X: Rows, *, parameters: str = "fitted") -> list[Array]:
         """Posterior probability of each head: (n, n + 1) for each sentence, the root first.
 
@@ -341,6 +344,14 @@ class DMV(TreeEstimator):
             text = f"{tags[a]} <- {tags[h]}" if side == 0 else f"{tags[h]} -> {tags[a]}"
             found.append(Rule(text, float(chances[h, side, a]), float(counts[h, side, a])))
         return found
+
+    def _apart(self, k: int) -> str:
+        times = self._require_fitted().counts["attach"][k]
+        tags, sides = self.tags_, ("left", "right")
+        order = np.argsort(-times, axis=None, kind="stable")[:3]
+        found = [tuple(map(int, np.unravel_index(at, times.shape))) for at in order]
+        told = [f"{tags[a]} to its {sides[s]}" for s, a in found if times[s, a] >= 0.5]
+        return f"takes {', '.join(told)}" if told else "takes no words"
 
     def _given(self, X: Rows, y: Values = None, **more: Any) -> Given:
         return super()._given(X, None, **more)

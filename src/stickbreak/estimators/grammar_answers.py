@@ -170,16 +170,19 @@ class GrammarEstimator(TreeEstimator):
         self._check_method(method)
         fitted, table, potentials = self._ask(X, parameters)
         assert table.offsets is not None
-        words, batch = _words_of(X, table), table.whole()
+        batch = table.whole()
         with workers(self.n_jobs) as pool:
             if method == "viterbi":
-                found = parse_units(fitted.model, potentials, batch, pool)[0]
-                nodes = [found.of(s) for s in range(batch.n_spans)]
-            else:
-                found = share_parts(fitted.model, potentials, batch, pool)
-                sizes = np.diff(table.offsets)
-                nodes = [most_expected_spans(found.of(s), int(n)) for s, n in enumerate(sizes)]
+                best = parse_units(fitted.model, potentials, batch, pool)[0]
+                return self._trees(best, X, table)
+            found = share_parts(fitted.model, potentials, batch, pool)
+        sizes, words = np.diff(table.offsets), _words_of(X, table)
+        nodes = [most_expected_spans(found.of(s), int(n)) for s, n in enumerate(sizes)]
         return [tree_of(own, word) for own, word in zip(nodes, words, strict=True)]
+
+    def _trees(self, found: Companion, X: Any, table: Stack) -> list[ConstituentTree]:
+        words = _words_of(X, table)
+        return [tree_of(found.of(s), word) for s, word in enumerate(words)]
 
     def parse_proba(self, X: Rows, *, parameters: str = "fitted") -> list[Array]:
         """Posterior of the category of each span: (n, n + 1, K) for each sentence.

@@ -11,7 +11,7 @@ from scipy import sparse
 from stickbreak.inference import workers
 from stickbreak.metrics import npmi_coherence
 from stickbreak.metrics.coherence import mean_npmi
-from stickbreak.reading import Rows, count_documents
+from stickbreak.reading import Rows, count_documents, open_documents, unknown_in_documents
 from stickbreak.stats import Array
 
 from .reports import data_digest, group_shares
@@ -58,7 +58,9 @@ def observe_documents(
     from stickbreak.report import Observed
 
     fitted = self._require_fitted()
+    X = open_documents(X, None, fitted.schema.n_features, self.verbose)
     counts = sparse.csr_array(count_documents(self._given(X), fitted.schema)[0])
+    unknown = unknown_in_documents(X, fitted.schema)
     if counts.shape[0] == 0:
         raise ValueError("X has no documents; give at least one, or no X")
     documents, K = self._use(self._given(counts))[1], len(fitted.ids)
@@ -83,6 +85,8 @@ def observe_documents(
         coherence=coherence,
         n_topics_of_document=float((shares > 0.05).sum(1).mean()),
         groups=group_shares(by, labels, K, "document"),
+        n_unknown=unknown.n_words,
+        n_unknown_places=unknown.n_places,
     )
     texts = {
         d: _first_words(counts, subject, d) for k in chosen for d in chosen[k]
@@ -97,6 +101,7 @@ def observe_documents(
         "texts": texts,
         "correlation": np.corrcoef(shares.T) if len(shares) > 2 and K > 1 else None,
         **checked,
+        "unknown": "they are left out",
         "holds": held if texts else "words with their weights; no text of documents.",
     }
     digests = {

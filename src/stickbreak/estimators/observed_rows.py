@@ -28,7 +28,9 @@ if TYPE_CHECKING:
     from .base import Estimator
     from .mixture_fits import MixtureFits
 
-__all__ = ["Seen", "observe_rows", "tell_rows"]
+__all__ = ["NO_SAMPLER", "Seen", "observe_rows", "tell_rows", "without_draws"]
+
+NO_SAMPLER = "its family has no sampler"
 
 N_WORST, N_TYPICAL, N_BINS = 12, 3, 20
 N_DRAWS, DRAW_ROWS, DRAW_CELLS = 39, 500, 100_000
@@ -216,21 +218,28 @@ def _why(subject: Subject, table: Table, row: int) -> str:
 def _with_draws(self: MixtureFits, subject: Subject, observed: Any) -> Subject:
     """The subject with draws from the model, where its family can be drawn from."""
     fitted = self._require_fitted()
-    if observed.rows is None or not np.isfinite(observed.rows).all():
-        return subject
+    if observed.rows is None:
+        return without_draws(subject, "the rows are sparse")
+    if not np.isfinite(observed.rows).all():
+        return without_draws(subject, "some values are missing")
     n = min(len(observed.rows), DRAW_ROWS, max(DRAW_CELLS // observed.rows.shape[1], 50))
     rng = np.random.default_rng(0)
     some = observed.rows[np.sort(rng.choice(len(observed.rows), n, replace=False))]
     labels = rng.choice(len(fitted.ids), size=n * N_DRAWS, p=fitted.weights)
     try:
         drawn = fitted.model.family.sample(fitted.counts, labels, rng)
-    except ValueError:  # a family without a sampler: its page has no checks against draws
-        return subject
+    except ValueError:
+        return without_draws(subject, NO_SAMPLER)
     if is_sparse(drawn) or np.asarray(drawn).shape[1:] != some.shape[1:]:
-        return subject
+        return without_draws(subject, "draws of its family are no such rows")
     parts = np.split(np.asarray(drawn, dtype=float), N_DRAWS)
     replicas = [_replica(self, part) for part in parts]
     return replace(subject, replica=_replica(self, some), replicas=replicas)
+
+
+def without_draws(subject: Subject, why: str) -> Subject:
+    """The subject with the reason why there are no checks against draws from the model."""
+    return replace(subject, more={**subject.more, "no_draws": why})
 
 
 def _replica(self: MixtureFits, rows: Array) -> Replica:

@@ -11,10 +11,12 @@ import numpy as np
 
 from stickbreak.data import is_sparse
 from stickbreak.inference import workers
-from stickbreak.reading import Rows, Stack, Values
+from stickbreak.reading import Rows, Schema, Stack, Values
+from stickbreak.report.markup import clean
 from stickbreak.stats import SERIAL, Array
 
-from .observed_rows import N_BINS, N_DRAWS, N_WORST
+from .fitted import Fitted
+from .observed_rows import N_BINS, N_DRAWS, N_WORST, NO_SAMPLER, without_draws
 from .reports import data_digest, group_shares, make_subject
 
 if TYPE_CHECKING:
@@ -38,6 +40,7 @@ def report_sequences(
     lengths: Values = None,
     sequence_id: Values = None,
     context: Values = None,
+    sequence_names: Sequence[Any] | None = None,
     title: str | None = None,
     names: Mapping[int, str] | None = None,
     by: Any = None,
@@ -49,6 +52,8 @@ def report_sequences(
     Parameters
     ----------
     X, lengths, sequence_id, context : sequences to show with the model, as in `predict`.
+    sequence_names : one for each sequence, by which the page calls them. Default: the ids of
+        `sequence_id`, else numbers. Left out with texts=False or data="none".
     title, names, data, texts : as in `Mixture.report`.
     by : one value for each sequence: how states differ between groups.
 
@@ -58,7 +63,10 @@ def report_sequences(
     """
     from stickbreak.report import write_page
 
-    where = {"lengths": lengths, "sequence_id": sequence_id, "context": context}
+    if sequence_names is not None and X is None:
+        raise ValueError("sequence_names are of the sequences of X; give X too")
+    where = {"lengths": lengths, "sequence_id": sequence_id, "context": context,
+             "sequence_names": sequence_names}  # fmt: skip
     subject = make_subject(self, X, names=names, by=by, data=data, texts=texts, where=where)
     return write_page(replace(subject, title=str(title or "")))
 
@@ -77,12 +85,14 @@ def observe_sequences(
     subject: Subject,
     X: Rows,
     by: Any,
-    where: Mapping[str, Values] | None = None,
+    where: Mapping[str, Any] | None = None,
 ) -> Subject:
     """The subject with what the model says of sequences."""
     from stickbreak.report import Observed
 
-    fitted, table = self._use(self._given(X, **(where or {})))
+    where = dict(where or {})
+    called = where.pop("sequence_names", None)
+    fitted, table = self._use(self._given(X, **where))
     if table.n_rows == 0:
         raise ValueError("X has no rows; give at least one, or no X")
     potentials = self._potentials_of(fitted, "fitted")
@@ -94,6 +104,7 @@ def observe_sequences(
     np.add.at(overlap, labels, shares)
     known = np.flatnonzero(np.isfinite(scores))
     paths = shape.answer(labels)
+    sequences = _names(called, table, len(paths)) if subject.shows_texts else ()
     observed = Observed(
         n_rows=table.n_rows,
         n_units=len(paths),
@@ -106,16 +117,18 @@ def observe_sequences(
         overlap=overlap / np.maximum(overlap.sum(1, keepdims=True), 1e-300),
         score=float(scores[known].mean()) if len(known) else float("nan"),
         score_error=float(scores[known].std() / np.sqrt(max(len(known), 1))),
-        worst=_worst(table, scores, known) if subject.keeps != "none" else (),
+        worst=_worst(table, scores, known, sequences) if subject.keeps != "none" else (),
         rows=_plain_rows(fitted, table),
         labels=labels,
         paths=paths,
+        sequences=sequences,
         unsure=[np.flatnonzero(part < UNSURE) for part in shape.answer(largest)],
         groups=_groups(by, paths, K),
     )
     n = table.n_rows
     holds = f"states of {n:,} rows; up to {N_COURSES} columns at no more than {MOST_PLACES} places "
-    holds += f"of {MOST_COURSES} sequences at most."
+    holds += f"of {MOST_COURSES} sequences at most"
+    holds += "; names of sequences (left out with texts=False)." if sequences else "."
     rows = table.rows
     parts = (rows.data, rows.indices, rows.indptr) if is_sparse(rows) else (rows,)
     digests = {**subject.digests, "data": data_digest([*parts, table.shape.offsets])}
@@ -147,12 +160,23 @@ def _plain_rows(fitted: Any, table: Stack) -> Array | None:
     return np.asarray(table.rows, dtype=float)
 
 
-def _worst(table: Stack, scores: Array, known: Array) -> list[tuple[int, float, str]]:
+def _names(given: Sequence[Any] | None, table: Stack, n_sequences: int) -> tuple[str, ...]:
+    """Names of sequences: those given, or ids of their rows; empty for numbers."""
+    if given is not None and len(given) != n_sequences:
+        raise ValueError(
+            f"sequence_names has {len(given):,} entries for {n_sequences:,} sequences of X"
+        )
+    return tuple(clean(str(name)) for name in (table.ids if given is None else given))
+
+
+def _worst(
+    table: Stack, scores: Array, known: Array, names: Sequence[str]
+) -> list[tuple[int, float, str]]:
     order = known[np.argsort(scores[known], kind="stable")[:N_WORST]]
     sequence = np.searchsorted(table.shape.offsets, order, "right") - 1
     begin = table.shape.offsets[sequence]
     return [
-        (int(i), float(scores[i]), f"sequence {s}, row {i - b}")
+        (int(i), float(scores[i]), f"sequence {names[s] if names else s}, row {i - b}")
         for i, s, b in zip(order, sequence, begin, strict=True)
     ]
 
@@ -223,8 +247,10 @@ def _with_draws(
     """The subject with sequences drawn from the model, decoded as the data are."""
     fitted, offsets = self._require_fitted(), table.shape.offsets
     rows = _plain_rows(fitted, table)
-    if fitted.model.family.lags or (rows is not None and not np.isfinite(rows).all()):
-        return subject
+    if fitted.model.family.lags:
+        return without_draws(subject, "rows of autoregressions are not drawn by themselves")
+    if rows is not None and not np.isfinite(rows).all():
+        return without_draws(subject, "some values are missing")
     own, n_taken = [], 0
     for a, b in pairwise(offsets.tolist()):
         if n_taken >= DRAW_ROWS:
@@ -234,9 +260,9 @@ def _with_draws(
     lengths = [b - a for a, b in own]
     try:
         drawn = self.sample(lengths=lengths * N_DRAWS, random_state=0)[0]
-        read = self._use(self._given(drawn))[1]
-    except ValueError:  # without a sampler, or of symbols by name: no checks against draws
-        return subject
+    except ValueError:
+        return without_draws(subject, NO_SAMPLER)
+    read = _read_draws(self, fitted, drawn)
     decoded = self._decode(fitted, self._potentials_of(fitted, "fitted"), read.whole(), SERIAL)
     steps, cuts = _scores(self, read), read.shape.offsets
     replicas = []
@@ -244,6 +270,14 @@ def _with_draws(
         spans = [(int(cuts[i]), int(cuts[i + 1])) for i in range(r * len(own), (r + 1) * len(own))]
         replicas.append(_replica(_plain_rows(fitted, read), decoded, steps, spans))
     return replace(subject, replica=_replica(rows, labels, scores, own), replicas=replicas)
+
+
+def _read_draws(self: SequenceEstimator, fitted: Fitted, drawn: Any) -> Stack:
+    """Draws as the family reads them: their columns have no names, and symbols are numbers."""
+    plain = Schema(fitted.schema.n_features)
+    read = self._read(self._given(drawn), fitted.model.family, plain)[0]
+    known = self._dictionary(fitted.schema, fitted.ids)
+    return read if known is None else replace(read, sets=known.sets(read.rows))
 
 
 def _replica(rows: Array | None, labels: Array, scores: Array, spans: Any) -> Replica:

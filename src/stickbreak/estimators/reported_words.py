@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -9,8 +10,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from stickbreak.data import ConstituentTree
-from stickbreak.reading import Rows, open_pairs
-from stickbreak.reading.sentences import split_sentences
+from stickbreak.reading import (
+    Rows,
+    Unknown,
+    open_pairs,
+    split_sentences,
+    unknown_in_pairs,
+    unknown_in_sentences,
+)
 
 from .reports import observe_score
 
@@ -23,7 +30,10 @@ if TYPE_CHECKING:
 __all__ = ["aligner_values", "observe_pairs", "observe_trees", "tree_values"]
 
 N_RULES, N_WORDS, N_TRANSLATIONS = 40, 100, 4
-N_SHOWN, SHORTEST, LONGEST = 4, 3, 14  # sentences and pairs that are drawn, and their words
+N_SHOWN, SHORTEST, LONGEST = 4, 2, 14  # sentences and pairs that are shown, and their words
+MOST_LETTERS = 40  # of strings, which take less room
+N_DRAWN, MOST_OTHERS = 100, 3  # trees drawn from the posterior of each, and those shown
+MOST_WORK = 7e8  # of their charts, words and categories to the third power: half a second
 
 
 def tree_values(self: TreeEstimator, subject: Subject) -> Subject:
@@ -31,7 +41,9 @@ def tree_values(self: TreeEstimator, subject: Subject) -> Subject:
     rules = [rule._asdict() for rule in self.top_rules(N_RULES)]
     tags = next(iter(subject.labels_of.values()), ()) if self.finds_heads else ()
     names = {**{k: str(tag) for k, tag in enumerate(tags)}, **subject.names}
-    return replace(subject, names=names, more={**subject.more, "rules": rules})
+    apart = {k: text for k in map(int, subject.shown) if (text := self._apart(k))}
+    more = {**subject.more, "rules": rules, **({"apart": apart} if apart else {})}
+    return replace(subject, names=names, more=more)
 
 
 def aligner_values(self: AlignerAnswers, subject: Subject) -> Subject:
@@ -43,7 +55,15 @@ def aligner_values(self: AlignerAnswers, subject: Subject) -> Subject:
         (str(words[k]), self.top_translations(words[k] if k else None, N_TRANSLATIONS))
         for k in order
     ]
-    more = {**subject.more, "lexicon": lexicon}
+    apart = {
+        int(k): ", ".join(
+            f"{other} ({p:.0%})"
+            for other, p in self.top_translations(words[k] if k else None, N_TRANSLATIONS)
+            if p >= 0.005
+        )
+        for k in subject.shown
+    }
+    more = {**subject.more, "lexicon": lexicon, "apart": apart}
     return replace(subject, names={**names, **subject.names}, more=more)
 
 
@@ -51,24 +71,68 @@ def observe_trees(
     self: TreeEstimator, subject: Subject, X: Rows, by: Any, where: Mapping[str, Any] | None = None
 ) -> Subject:
     """The subject with the score of X, and best trees of some sentences with their posteriors."""
+    given = X if self.cuts_strings else split_sentences(X)
     subject = observe_score(self, subject, X, by, where)
-    given = split_sentences(X)
-    if not subject.shows_texts or not isinstance(given, list | tuple):
+    if not isinstance(given, list | tuple):
         return subject
     words = [list(part.words) if hasattr(part, "words") else list(part) for part in given]
-    chosen = [s for s, part in enumerate(words) if SHORTEST <= len(part) <= LONGEST][:N_SHOWN]
-    if not chosen:
+    subject = _with_unknown(subject, unknown_in_sentences(words, self._known_words()), self.UNKNOWN)
+    longest = MOST_LETTERS if self.cuts_strings else LONGEST
+    chosen = [s for s, part in enumerate(words) if SHORTEST <= len(part) <= longest][:N_SHOWN]
+    if not subject.shows_texts or not chosen:
         return subject
-    some = [given[s] for s in chosen]
-    trees, posteriors = self.parse(some), self.parse_proba(some)  # type: ignore[attr-defined]
-    shown = [
-        {"number": s, "words": [str(w) for w in words[s]], **_parts_of(tree, posterior)}
-        for s, tree, posterior in zip(chosen, trees, posteriors, strict=True)
+    shown = _shown_trees(self, [given[s] for s in chosen])
+    trees = [
+        {"number": s, "words": [str(w) for w in words[s]], **tree}
+        for s, tree in zip(chosen, shown, strict=True)
     ]
     holds = (
         f"rules and words with their weights; {len(chosen)} sentences (left out with texts=False)."
     )
-    return replace(subject, more={**subject.more, "trees": shown, "holds": holds})
+    return replace(subject, more={**subject.more, "trees": trees, "holds": holds})
+
+
+def _with_unknown(subject: Subject, unknown: Unknown, what: str) -> Subject:
+    """The subject with the number of unknown words. what : what the model does with them"""
+    assert subject.observed is not None
+    observed = replace(
+        subject.observed, n_unknown=unknown.n_words, n_unknown_places=unknown.n_places
+    )
+    return replace(subject, observed=observed, more={**subject.more, "unknown": what})
+
+
+def _shown_trees(self: TreeEstimator, some: list[Any]) -> list[dict[str, Any]]:
+    """Best trees with their posteriors, and other trees that were drawn from the posterior.
+
+    None is drawn of a sentence whose chart would take too long, or by a structure that cannot.
+    """
+    best, posteriors = self.parse(some), self.parse_proba(some)  # type: ignore[attr-defined]
+    found = [_parts_of(tree, shares) for tree, shares in zip(best, posteriors, strict=True)]
+    if not self._require_fitted().model.structure.draws:
+        return found
+    n_categories = 1 if self.finds_heads or self.cuts_strings else self.n_components_
+    work = np.cumsum([float(len(one) * n_categories) ** 3 for one in some])
+    n_quick = int(np.searchsorted(work, MOST_WORK, side="right"))
+    drawn = self._draw_trees(some[:n_quick], N_DRAWN, np.random.default_rng(0)) if n_quick else []
+    for s, own in enumerate(drawn):
+        parts, tree, shares = found[s], best[s], posteriors[s]
+        times = Counter(map(_text_of, own))
+        examples = dict(zip(map(_text_of, own), own, strict=True))
+        parts |= {"n_drawn": len(own), "times": times.pop(_text_of(tree), 0)}
+        order = sorted(times.items(), key=lambda item: (-item[1], item[0]))
+        parts["others"] = [
+            {"times": m, **_parts_of(examples[text], shares)} for text, m in order[:MOST_OTHERS]
+        ]
+    return found
+
+
+def _text_of(tree: Any) -> str:
+    """A tree as text: equal for equal trees."""
+    if isinstance(tree, ConstituentTree):
+        return str(tree)
+    if isinstance(tree, np.ndarray):
+        return " ".join(map(str, tree.tolist()))
+    return " | ".join(f"{part.name} {part.text}" for part in tree)
 
 
 def _parts_of(tree: Any, posterior: Any) -> dict[str, Any]:
@@ -78,7 +142,9 @@ def _parts_of(tree: Any, posterior: Any) -> dict[str, Any]:
     if isinstance(tree, np.ndarray):
         at = np.arange(len(tree))
         return {"heads": tree.tolist(), "sure": np.asarray(posterior)[at, tree].tolist()}
-    return {"segments": [str(part) for part in tree], "sure": np.asarray(posterior).tolist()}
+    begins = [part.begin for part in tree]
+    segments = ["".join(map(str, part.text)) for part in tree]
+    return {"segments": segments, "begins": begins, "sure": np.asarray(posterior).tolist()}
 
 
 def _spans(tree: ConstituentTree, posterior: Any) -> list[tuple[int, int, str, float, int]]:
@@ -112,6 +178,9 @@ def observe_pairs(
     """The subject with the score of X, and posteriors of the links of some sentence pairs."""
     bitext = open_pairs(X, self.verbose)
     subject = observe_score(self, subject, bitext, by, where)
+    schema = self._require_fitted().schema
+    unknown = unknown_in_pairs(bitext, schema, bool(self.lowercase))
+    subject = _with_unknown(subject, unknown, "they share the prior's probability")
     if not subject.shows_texts:
         return subject
     fits = [s for s in range(min(len(bitext), 1000)) if _are_short(bitext[s])][:N_SHOWN]

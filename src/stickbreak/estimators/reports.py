@@ -131,6 +131,8 @@ def make_subject(
         fitted = model._fitted = _with_names(fitted, names, model._noun)
     if data not in KEEPS:
         raise ValueError(f"data must be one of {', '.join(map(repr, KEEPS))}; got {data!r}")
+    if isinstance(X, list | tuple) and not len(X):
+        raise ValueError("X is empty; give data to show with the model, or no X")
     if by is not None and X is None:
         raise ValueError("by= groups the rows of X; give X too")
     subject = report.Subject(

@@ -304,8 +304,11 @@ class TemplateGrammar(TreeEstimator):
         fitted, table, potentials = self._ask(X, parameters)
         with workers(self.n_jobs) as pool:
             marks, _ = parse_units(fitted.model, potentials, table.whole(), pool)
+        return self._trees(marks, X, table)
+
+    def _trees(self, found: Companion, X: Any, table: Stack) -> list[list[Segment]]:
         return [
-            self._segments(marks.of(s), part) for s, part in enumerate(cast("Sequence[Any]", X))
+            self._segments(found.of(s), part) for s, part in enumerate(cast("Sequence[Any]", X))
         ]
 
     def _segments(self, marks: Array, given: Any) -> list[Segment]:
@@ -339,6 +342,11 @@ class TemplateGrammar(TreeEstimator):
     def template_(self) -> Array:
         """(T,) posterior mean probability of each template."""
         return np.exp(self._require_fitted().predictive()["template"])
+
+    def _apart(self, k: int) -> str:
+        name = f"{self.names_[k]} -> "
+        own = [rule.text for rule in self.top_rules(200) if rule.text.startswith(name)]
+        return ", ".join(text.removeprefix(name) for text in own[:5])
 
     def top_rules(self, n: int = 10) -> list[Rule]:
         """The n substrings of slots most often expected in the training strings."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -10,7 +11,7 @@ import numpy as np
 from stickbreak.data import Companion
 from stickbreak.families.base import BaseFamily
 from stickbreak.inference import ExcludeOwn, workers
-from stickbreak.models import ModelPotentials
+from stickbreak.models import ModelPotentials, parse_units
 from stickbreak.parameters import require_whole
 from stickbreak.reading import Given, Rows, Schema, Stack, Values, read_sentences
 from stickbreak.stats import Array
@@ -51,6 +52,8 @@ class TreeEstimator(Estimator):
     """Whether fits are to trees; else to sentences."""
     cuts_strings: ClassVar[bool] = False
     """Whether sentences are strings of letters, which are cut into segments."""
+    UNKNOWN: ClassVar[str] = "they have the prior's share"
+    """What becomes of words that the fit has not seen, for readers."""
     _plural = "categories"
     _row_noun = "word"
     max_length: int
@@ -70,15 +73,37 @@ class TreeEstimator(Estimator):
         """A tree of each sentence."""
         raise NotImplementedError
 
+    def _trees(self, found: Companion, X: Any, table: Stack) -> list[Any]:
+        """Trees of the structure as `parse` gives them."""
+        raise NotImplementedError
+
     def top_rules(self, n: int = 10) -> list[Rule]:
         """The n rules most often expected in the training sentences."""
         raise NotImplementedError
+
+    def _draw_trees(self, X: Any, n: int, rng: np.random.Generator) -> list[tuple[Any, ...]]:
+        """N trees of each sentence, drawn from their posterior under the fitted potentials."""
+        repeated = [sentence for sentence in X for _ in range(n)]
+        fitted, table, potentials = self._ask(repeated, "fitted")
+        width = fitted.model.structure.n_uniforms
+        uniforms = rng.random(table.n_rows if width == 1 else (table.n_rows, width))
+        found = parse_units(fitted.model, potentials, table.whole(), uniforms=uniforms)[0]
+        trees = self._trees(found, repeated, table)
+        return [tuple(trees[n * s : n * (s + 1)]) for s in range(len(X))]
 
     def _parsed(self, X: Any) -> dict[str, Any]:
         """What pictures show of one sentence, by name in `View`."""
         words = X.split() if isinstance(X, str) else list(X)
         name = "heads" if self.finds_heads else "tree"
         return {"words": [str(word) for word in words], name: self.parse([words])[0]}
+
+    def _apart(self, k: int) -> str:
+        """What sets a component apart, for readers; empty if the profile of its words says it."""
+        return ""
+
+    def _known_words(self) -> Sequence[Any]:
+        """Words, tags or letters of the fit; empty if it was to numbers."""
+        return next(iter(self._require_fitted().schema.categories.values()), ())
 
     def _with_unknown(self, fitted: Fitted) -> Fitted:
         """The same fit with one more word, which nothing was counted of."""

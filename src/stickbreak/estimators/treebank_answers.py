@@ -43,6 +43,7 @@ class TreebankEstimator(TreeEstimator):
     """Fits to trees, and answers about sentences."""
 
     METHODS = ("max-rule", "viterbi")
+    UNKNOWN = "they are taken for their class, as rare ones were in the fit"
     learns_from_trees = True
     _noun, _plural = "subtype", "subtypes"
     n_subtypes: int
@@ -101,6 +102,21 @@ class TreebankEstimator(TreeEstimator):
 
     def _with_unknown(self, fitted: Fitted) -> Fitted:
         return fitted
+
+    def _apart(self, k: int) -> str:
+        """Words that the subtype has more often than the others."""
+        listing, times = self._listing(), self._require_fitted().counts["word_rule"]
+        own = times.reshape(len(listing.emits), -1)
+        share = own / np.maximum(own.sum(0), 1e-300)
+        used = np.flatnonzero(own[:, k] >= 1)
+        lift = share[used, k] * np.log(share[used, k] / share[used].mean(1))
+        order = used[np.argsort(-lift, kind="stable")[:4]]
+        names = [(listing.symbols[listing.emits[r, 0]], listing.words[listing.emits[r, 1]])
+                 for r in order]  # fmt: skip
+        return ", ".join(f"{word} ({symbol})" for symbol, word in names)
+
+    def _known_words(self) -> tuple[str, ...]:
+        return self.words_
 
     def _listing(self) -> Listing:
         family = self._require_fitted().model.family

@@ -15,14 +15,15 @@ from .sentences import read_sentences, split_sentences
 from .sequence_ids import offsets_of_runs
 from .sequence_rows import Shape, Stack, lagged_names, read_sequences, stack_values
 from .table_rows import check_weights, open_rows, open_words, read_table
+from .unknown_words import Unknown, unknown_in_documents, unknown_in_pairs, unknown_in_sentences
 
 __all__ = [
     "Categories", "Dictionary", "Given", "Groups", "Names", "Rows", "Schema", "SentencePairs",
-    "Shape", "Stack", "Values", "check_categories", "check_weights", "collected", "collection_kind",
-    "count_documents", "lagged_names", "legal_sets", "make_dictionary", "offsets_of_runs",
-    "open_documents",
-    "open_pairs", "open_rows", "open_words", "read_documents", "read_groups", "read_pairs",
-    "read_row", "read_sentences", "read_sequences", "read_table", "read_text",
-    "require_whole_rows", "split_sentences",
-    "stack_values", "words_of_topics",
+    "Shape", "Stack", "Unknown", "Values", "check_categories", "check_weights", "collected",
+    "collection_kind", "count_documents", "lagged_names", "legal_sets", "make_dictionary",
+    "offsets_of_runs", "open_documents", "open_pairs", "open_rows", "open_words",
+    "read_documents", "read_groups", "read_pairs", "read_row", "read_sentences",
+    "read_sequences", "read_table", "read_text", "require_whole_rows", "split_sentences",
+    "stack_values", "unknown_in_documents", "unknown_in_pairs", "unknown_in_sentences",
+    "words_of_topics",
 ]  # fmt: skip

@@ -80,10 +80,14 @@ class Shape:
 
 @dataclass(frozen=True)
 class Stack(Sequences):
-    """A user's sequences, as the family reads them. n_before, is_list : see Shape."""
+    """A user's sequences, as the family reads them. n_before, is_list : see Shape.
+
+    ids : those of `sequence_id`, one for each sequence; empty if there were none
+    """
 
     n_before: int = 0
     is_list: bool = False
+    ids: tuple[Any, ...] = ()
 
     @property
     def shape(self) -> Shape:
@@ -101,14 +105,14 @@ def read_sequences(given: Given, family: BaseFamily, schema: Schema | None) -> t
         raise ValueError("lengths and sequence_id say the same: give one of them")
     is_told = given.lengths is not None or given.sequence_id is not None
     is_list = not is_told and _is_list_of_sequences(given.X, family)
-    X, offsets = _join(given.X, family) if is_list else _cut_by_ids(given, family, schema)
+    X, offsets, ids = _cut(given, family, schema, is_list)
     with rows_named(offsets if is_list else None):
         rows, found, is_checked = read_rows(replace(given, X=X), family, schema)
     n_given = int(rows.shape[0])
     if offsets is None:
         offsets = _offsets_of_lengths(given.lengths, n_given)
     _refuse_targets(given.y, n_given, len(offsets) - 1 if is_told or is_list else n_given)
-    stack = Stack(rows, offsets=offsets, is_list=is_list)
+    stack = Stack(rows, offsets=offsets, is_list=is_list, ids=ids)
     if given.context is not None:
         stack = replace(stack, rows=_with_context(rows, given.context, family, is_list))
     elif family.lags:
@@ -122,16 +126,20 @@ def read_sequences(given: Given, family: BaseFamily, schema: Schema | None) -> t
     return stack, found
 
 
-def _cut_by_ids(
-    given: Given, family: BaseFamily, schema: Schema | None
-) -> tuple[Any, Array | None]:
-    """Rows of a table or file, and offsets (S + 1,) if ids give them."""
+def _cut(
+    given: Given, family: BaseFamily, schema: Schema | None, is_list: bool
+) -> tuple[Any, Array | None, tuple[Any, ...]]:
+    """Rows of a list, table or file; offsets (S + 1,) if they are known; and ids, if given."""
+    if is_list:
+        return *_join(given.X, family), ()
     X, names = given.X, None if schema is None else schema.names
     if not isinstance(given.sequence_id, str):  # else split_ids opens the file
         X = open_rows(X, names, given.verbose, family, schema)
     rows, runs = split_ids(X, given.sequence_id, family, schema)
-    offsets = None if runs is None else offsets_of_runs(runs, _count_rows(rows))
-    return _as_column(rows, family), offsets
+    if runs is None:
+        return _as_column(rows, family), None, ()
+    offsets = offsets_of_runs(runs, _count_rows(rows))
+    return _as_column(rows, family), offsets, tuple(runs.ids)
 
 
 def _refuse_targets(y: ArrayLike | None, n_rows: int, n_sequences: int) -> None:

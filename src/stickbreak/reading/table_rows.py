@@ -21,7 +21,7 @@ from stickbreak.data import (
     is_sparse,
     open_like,
 )
-from stickbreak.errors import columns_named
+from stickbreak.errors import columns_named, quoted
 from stickbreak.families.base import BaseFamily
 from stickbreak.inference import workers
 from stickbreak.progress import Phase
@@ -243,16 +243,29 @@ def validate(
         known.n_features_in_ = schema.n_features
         if schema.names is not None:
             known.feature_names_in_ = schema.name_array
-    found = validate_data(
-        known,
-        X,
-        reset=schema is None,
-        accept_sparse="csr" if is_sparse_fine else False,
-        dtype=[np.float64, np.float32],
-        ensure_all_finite=finite,
-    )
+    try:
+        found = validate_data(
+            known,
+            X,
+            reset=schema is None,
+            accept_sparse="csr" if is_sparse_fine else False,
+            dtype=[np.float64, np.float32],
+            ensure_all_finite=finite,
+        )
+    except ValueError as error:
+        raise ValueError(f"{error}{_first_moved(X, schema, str(error))}") from None
     names = getattr(known, "feature_names_in_", None)
     return found, None if names is None else tuple(names)
+
+
+def _first_moved(X: Any, schema: Schema | None, told: str) -> str:
+    """The first column that stands elsewhere than in the fit, where scikit-learn names none."""
+    if schema is None or schema.names is None or "same order" not in told:
+        return ""
+    names = [str(name) for name in X.columns]
+    at = next(i for i, (a, b) in enumerate(zip(names, schema.names, strict=True)) if a != b)
+    wanted = quoted(schema.names[at])
+    return f"Column {at} is {quoted(names[at])}, in the fit it was {wanted}; sort the columns."
 
 
 def _is_readable(X: Array, family: BaseFamily) -> bool:

@@ -20,17 +20,20 @@ from .drawing import (
     path_of,
     percent,
     plural,
+    shortened,
     table,
 )
 from .markup import Markup, clean, join, tag
 from .replicas import stays_of
 from .sections import Fact, Section, data_of, facts_of, sections_of
-from .subject import Subject
+from .subject import Observed, Subject
 from .tables import write_certainty, write_fit, write_groups, write_overlap, write_worst
 
 __all__ = ["write_followers", "write_stays", "write_strips", "write_use"]
 
-WIDTH, LEFT, MOST_MARKS, MOST_STRIPS, MOST_LAWS = 1000, 64, 4000, 20, 12
+WIDTH, MOST_STRIPS, MOST_LAWS = 1000, 20, 12
+MOST_STAYS, MOST_DOTS = 3500, 500  # marks of all strips: 4,000 together
+NARROW, LETTER, MOST_LETTERS = 64, 7.5, 16  # of the names beside the strips, and their letters
 
 
 @sections_of.register(Chain)
@@ -77,20 +80,24 @@ def write_strips(subject: Subject) -> Markup | None:
     longest = max(len(path) for path in paths)
     n_stays = sum(len(stays_of(path)[1]) for path in paths)
     every = 1
-    if n_stays > MOST_MARKS:
-        every = -(-sum(len(p) for p in paths) // MOST_MARKS)
+    if n_stays > MOST_STAYS:
+        every = -(-sum(len(p) for p in paths) // (MOST_STAYS - len(paths)))
     courses = subject.more.get("courses")
     step = 64 if courses else 34
-    unit = (WIDTH - LEFT - 8) / longest
+    names = [shortened(str(observed.sequence(s)), MOST_LETTERS) for s in range(len(paths))]
+    left = max(NARROW, 12 + round(LETTER * max(map(len, names))))
+    unit = (WIDTH - left - 8) / longest
     parts: list[Any] = []
+    n_dots = MOST_DOTS // len(paths)
     for s, path in enumerate(paths):
         y = 8 + step * s
-        parts.append(tag("text", str(s), x=LEFT - 8, y=y + 16, text_anchor="end"))
-        parts.append(_strip(subject, _binned(path, every), unit * every, y))
-        parts.append(_unsure(observed.unsure[s], unit, y))
+        parts.append(tag("text", names[s], x=left - 8, y=y + 16, text_anchor="end"))
+        parts.append(_strip(subject, _binned(path, every), left, unit * every, y))
+        parts.append(_unsure(observed.unsure[s], n_dots, left, unit, y))
         if courses and s < len(courses[1][0]):
             parts += [
-                _line(lines, s, unit * len(path), y + 28, at) for at, lines in enumerate(courses[1])
+                _line(lines, s, left, unit * len(path), y + 28, at)
+                for at, lines in enumerate(courses[1])
             ]
     states, lengths = (np.concatenate(p) for p in zip(*map(stays_of, paths), strict=True))
     common = int(np.bincount(states, lengths).argmax())
@@ -101,12 +108,14 @@ def write_strips(subject: Subject) -> Markup | None:
     note = "Numbers are states as predict gives them. Dots mark rows whose state is unsure. "
     note += f"Below each strip: {courses[0][0]}. " if courses else ""
     note += f"Long sequences: the commonest state of every {every} rows. " if every > 1 else ""
+    if max(map(len, observed.unsure[: len(paths)])) > n_dots:
+        note += f"At most {n_dots} dots in a strip. "
     more = observed.n_units - len(paths)
     note += f"{more} more sequences are not drawn." if more > 0 else ""
     header = ["sequence", "state", "begin", "rows"]
-    numbers = table(header, _stay_rows(paths), caption="The first 200 stays")
+    numbers = table(header, _stay_rows(observed, paths), caption="The first 200 stays")
     image = draw(WIDTH, 16 + step * len(paths), alt, parts, id_="strips")
-    controls = tag("div", id="strip-controls", hidden=True, data_left=LEFT)
+    controls = tag("div", id="strip-controls", hidden=True, data_left=left)
     return figure("States over time", join([controls, image]), note, numbers, True)
 
 
@@ -200,13 +209,13 @@ def _law(subject: Subject, k: int, own: Array, law: Array) -> Markup:
     return figure(f"State {subject.name(k)}", draw(460, 172, alt, parts), alt)
 
 
-def _stay_rows(paths: Any) -> list[list[int]]:
-    rows = []
+def _stay_rows(observed: Observed, paths: Any) -> list[list[Any]]:
+    rows: list[list[Any]] = []
     for s, path in enumerate(paths):
         states, lengths = stays_of(path)
         begins = np.concatenate([[0], np.cumsum(lengths)[:-1]])
         for k, b, n in zip(states, begins, lengths, strict=True):
-            rows.append([s, int(k), int(b), int(n)])
+            rows.append([observed.sequence(s), int(k), int(b), int(n)])
         if len(rows) > 200:
             break
     return rows[:200]
@@ -219,9 +228,9 @@ def _binned(path: Array, every: int) -> Array:
     return np.array([np.bincount(path[i : i + every]).argmax() for i in range(0, len(path), every)])
 
 
-def _strip(subject: Subject, path: Array, unit: float, y: float) -> Markup:
+def _strip(subject: Subject, path: Array, left: float, unit: float, y: float) -> Markup:
     states, lengths = stays_of(path)
-    x, parts = float(LEFT), []
+    x, parts = float(left), []
     for k, n in zip(map(int, states), lengths, strict=True):
         width = n * unit
         rank = subject.ranks.get(k, 6)
@@ -235,17 +244,17 @@ def _strip(subject: Subject, path: Array, unit: float, y: float) -> Markup:
     return join(parts)
 
 
-def _unsure(places: Array, unit: float, y: float) -> Markup:
-    every = max(1, len(places) // 100)
+def _unsure(places: Array, most: int, left: float, unit: float, y: float) -> Markup:
+    every = max(1, -(-len(places) // most))
     return join(
         tag(
-            "circle", cx=round(LEFT + unit * (int(i) + 0.5), 1), cy=y + 25, r="1.6", class_="unsure"
+            "circle", cx=round(left + unit * (int(i) + 0.5), 1), cy=y + 25, r="1.6", class_="unsure"
         )
         for i in places[::every]
     )
 
 
-def _line(lines: Any, s: int, width: float, y: float, at: int) -> Markup:
+def _line(lines: Any, s: int, left: float, width: float, y: float, at: int) -> Markup:
     values = lines[s]
     every = [v for line in lines for v in (line[np.isfinite(line)],) if len(v)]
     if not every:
@@ -254,7 +263,7 @@ def _line(lines: Any, s: int, width: float, y: float, at: int) -> Markup:
     span = (high - low) or 1.0
     step = width / max(len(values), 1)
     points = " ".join(
-        f"{LEFT + step * (i + 0.5):.1f},{y + 24 - 22 * (v - low) / span:.1f}"
+        f"{left + step * (i + 0.5):.1f},{y + 24 - 22 * (v - low) / span:.1f}"
         for i, v in enumerate(values)
         if np.isfinite(v)
     )
@@ -290,7 +299,8 @@ def write_use(subject: Subject) -> Markup | None:
     rows = []
     for s, path in enumerate(observed.paths[:120]):
         share = np.bincount(path, minlength=K) / len(path)
-        rows.append([s, len(path), *[(percent(float(share[k])), float(share[k])) for k in ks]])
+        cells = [(percent(float(share[k])), float(share[k])) for k in ks]
+        rows.append([observed.sequence(s), len(path), *cells])
     header = ["sequence", "rows", *[subject.name(k) for k in ks]]
     inside = table(header, rows, caption="Shares of the states by sequence")
     return tag("figure", tag("figcaption", tag("h3", "Use by sequence")), inside)

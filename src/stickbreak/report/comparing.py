@@ -42,13 +42,17 @@ class Flow:
 
 @dataclass(frozen=True)
 class Compared:
-    """Titles and cells of the table of models, notes below it, and the flow of rows."""
+    """Titles and cells of the table of models, notes below it, and the flow of rows.
+
+    bounds : a sentence on the difference of their bounds; empty if these cannot be compared
+    """
 
     titles: Sequence[str]
     cells: Sequence[Sequence[str]]
     notes: Sequence[str] = ()
     flow: Flow | None = None
     title: str = "Models compared"
+    bounds: str = ""
 
 
 def write_comparison(compared: Compared) -> Report:
@@ -78,7 +82,7 @@ def write_comparison(compared: Compared) -> Report:
 
 
 def _lead(compared: Compared, n: int) -> str:
-    text = f"{n} {plural('model', n)} side by side. "
+    text = f"{n} {plural('model', n)} side by side. {compared.bounds}"
     flow = compared.flow
     if flow is None:
         return text

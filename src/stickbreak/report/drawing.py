@@ -14,7 +14,7 @@ from .markup import Markup, join, tag
 
 __all__ = [
     "Scale", "axis_below", "axis_left", "chip", "color_of", "details", "draw", "figure", "number",
-    "percent", "plural", "table",
+    "percent", "plural", "shortened", "table",
 ]  # fmt: skip
 
 TALL = 16  # lines of a table that does not scroll
@@ -63,8 +63,15 @@ def number(value: float, digits: int = 3) -> str:
 
 def percent(share: float) -> str:
     """A share in percent: two digits where it is small."""
+    if not math.isfinite(share):
+        return "\u2013"
     value = 100.0 * share
     return f"{value:.0f}\u00a0%" if value >= 9.95 or value == 0 else f"{value:.1f}\u00a0%"
+
+
+def shortened(text: str, most: int) -> str:
+    """The text, cut to so many letters."""
+    return text if len(text) <= most else text[: most - 1] + "\u2026"
 
 
 def plural(noun: str, n: float, several: str | None = None) -> str:
@@ -168,13 +175,16 @@ def table(
 
     keys : the component of each line. anchors : lines can be linked to by `#k=`
     """
-    body = []
+    body, sides = [], [False] * len(header)
     for at, row in enumerate(rows):
+        sides = [_is_number(value) for value in row]
         key = None if keys is None else keys[at]
         cells = [_cell(value, at_=j) for j, value in enumerate(row)]
         anchor = f"k={key}" if anchors and key is not None else None
         body.append(tag("tr", *cells, data_k=key, id=anchor))
-    head = tag("tr", *[tag("th", title, scope="col") for title in header])
+    looks = ["number" if is_right else None for is_right in sides]
+    heads = zip(header, looks, strict=True)
+    head = tag("tr", *[tag("th", title, scope="col", class_=look) for title, look in heads])
     inner = tag(
         "table",
         tag("caption", caption),
@@ -187,12 +197,18 @@ def table(
     return tag("div", inner, class_=look, tabindex="0", role="region", aria_label=caption[:80])
 
 
+def _is_number(value: Any) -> bool:
+    """Whether a cell stands to the right: a number, or a text with the number to sort by."""
+    is_plain = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
+    return is_plain or isinstance(value, tuple)
+
+
 def _cell(value: Any, at_: int) -> Markup:
     name, more = ("th", {"scope": "row"}) if at_ == 0 else ("td", {})
     if isinstance(value, tuple):  # text, and the number to sort by
         text, order = value
         return tag(name, text, data_v=_order(order), class_="number", **more)
-    if isinstance(value, (int, float, np.number)) and not isinstance(value, bool):
+    if _is_number(value):
         return tag(name, number(float(value)), data_v=_order(value), class_="number", **more)
     return tag(name, value, **more)
 

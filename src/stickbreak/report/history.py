@@ -156,13 +156,13 @@ def _range(values: Any) -> tuple[float, float]:
 
 
 def _note(subject: Subject, lives: list[Life], has_bound: bool) -> str:
-    text = (
-        ""
-        if has_bound
-        else (
-            "This engine has no bound of all data, so the curve is the mean local log normalizer. "
-        )
-    )
+    text = ""
+    if not has_bound:
+        text = "This engine has no bound of all data, so the curve is the mean local log "
+        text += "normalizer. "
+    elif subject.objective != "bound":
+        text = "This engine has no bound on the evidence, so there is no curve of it: shown is the "
+        text += f"{subject.objective}, which is not to be compared with bounds. "
     if not lives:
         return text + "The number of components did not change by moves."
     text += "\u25b2 a birth, \u25bc two joined, \u00d7 one removed. "

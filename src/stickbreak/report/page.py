@@ -16,6 +16,7 @@ from typing import Any
 
 from stickbreak.targets import check_target, replacing
 
+from .drawing import plural
 from .history import write_history
 from .markup import Markup, clean, data_block, join, raw_block, tag
 from .sections import (
@@ -89,7 +90,9 @@ def write_page(subject: Subject) -> Report:
             chapters[section.chapter].append(written)
     missing = _missing(subject)
     body = [
-        tag("div", lead(subject), facts(subject), _holds(subject), class_="intro"),
+        tag(
+            "div", lead(subject), facts(subject), _unknown(subject), _holds(subject), class_="intro"
+        ),
         picks(subject),
         tag("p", "", id="said", class_="hush", role="status", data_noun=subject.noun),
     ]
@@ -120,6 +123,19 @@ def _holds(subject: Subject) -> Markup:
     return tag("p", tag("b", "What this file holds: "), text, " No path, no date.", class_="holds")
 
 
+def _unknown(subject: Subject) -> Markup | None:
+    """How many words of the data the model does not know, and what becomes of them."""
+    observed = subject.observed
+    if observed is None or not observed.n_unknown:
+        return None
+    n, places = observed.n_unknown, observed.n_unknown_places
+    told = (
+        f"{n:,} {plural(subject.unit, n)} of these data, at {places:,} {plural('place', places)}, "
+    )
+    told += f"{'is' if n == 1 else 'are'} unknown to the model: {subject.more['unknown']}."
+    return tag("p", told, class_="note")
+
+
 def _values(subject: Subject) -> dict[str, Any]:
     """Numbers of the page, for programs that read it."""
     observed = subject.observed
@@ -133,6 +149,7 @@ def _values(subject: Subject) -> dict[str, Any]:
     if observed is not None:
         if observed.sizes is not None:
             found["sizes"] = [int(observed.sizes[k]) for k in subject.shown]
+        found["unknown_words"] = observed.n_unknown
         found["certainty"] = _plain(observed.mean_certainty)
         found["score"] = _plain(observed.score)
     return found

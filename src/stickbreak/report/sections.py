@@ -8,7 +8,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .drawing import chip, color_of, details, draw, figure, number, percent, plural, table
+from .drawing import (
+    chip,
+    color_of,
+    details,
+    draw,
+    figure,
+    number,
+    percent,
+    plural,
+    shortened,
+    table,
+)
 from .markup import Markup, join, tag
 from .profiles import Profile, profile_of
 from .subject import Subject
@@ -78,12 +89,13 @@ def facts(subject: Subject) -> Markup:
     n, total = len(subject.used), float(subject.counts.sum())
     found = [Fact(subject.several.capitalize(), f"{n:,}", f"that hold {subject.unit}s")]
     found += facts_of(subject.structure, subject)[:3]
+    laps, end = len(subject.trace), "settled" if subject.is_converged else "not settled"
     if np.isfinite(subject.bound) and total > 0:
         per = f"{subject.bound / total:.3f}".replace("-", "\u2212")
-        found.append(Fact(f"{subject.objective.capitalize()} per {subject.unit}", per, "nats"))
-    laps = len(subject.trace)
-    end = "settled" if subject.is_converged else "not settled"
-    found.append(Fact("Laps", f"{laps:,}", end if laps else "updated by partial_fit"))
+        told = f"nats; {end}, {laps:,} {plural('lap', laps)}" if laps else "nats; by partial_fit"
+        found.append(Fact(f"{subject.objective.capitalize()} per {subject.unit}", per, told))
+    else:
+        found.append(Fact("Laps", f"{laps:,}", end if laps else "updated by partial_fit"))
     fine, made = _tally(subject)
     if made:
         found.append(Fact("Checks", f"{fine} / {made}", "fine"))
@@ -96,7 +108,7 @@ def facts(subject: Subject) -> Markup:
                 tag("dd", f.value, class_="value"),
                 tag("dd", f.about, class_="about"),
             )
-            for f in found[:7]
+            for f in found
         ],
         class_="facts",
     )
@@ -200,9 +212,10 @@ def write_profiles(subject: Subject) -> Markup | None:
     parts = []
     for j, p in enumerate(order):
         x = left + width * j + width / 2
-        parts.append(tag("text", _short(profile.aspects[p]), x=x, y=16, text_anchor="middle"))
+        name = shortened(profile.aspects[p], 13)
+        parts.append(tag("text", name, x=x, y=16, text_anchor="middle"))
     for i, k in enumerate(ks):
-        inner = [tag("text", _short(subject.name(k), 9), x=left - 8, y=24 + step * i + 17,
+        inner = [tag("text", shortened(subject.name(k), 9), x=left - 8, y=24 + step * i + 17,
                      text_anchor="end")]  # fmt: skip
         for j, p in enumerate(order):
             inner.append(_heat(profile, k, int(p), left + width * j, 24 + step * i, largest))
@@ -253,10 +266,6 @@ def _profile_table(subject: Subject, profile: Profile, order: Any, ks: list[int]
     )
 
 
-def _short(text: str, most: int = 13) -> str:
-    return text if len(text) <= most else text[: most - 1] + "\u2026"
-
-
 def write_findings(subject: Subject) -> Markup:
     """What looks wrong: those that ask for a look, then the rest to unfold."""
     look = [f for f in subject.findings if f.level == "look"]
@@ -268,6 +277,9 @@ def write_findings(subject: Subject) -> Markup:
         parts.append(tag("p", "Nothing that was checked asks for a look."))
     if subject.observed is None:
         missing = "Checks against draws from the model need data, which this page was made without."
+        parts.append(tag("p", missing, class_="note"))
+    elif subject.more.get("no_draws"):
+        missing = f"There are no checks against draws from the model: {subject.more['no_draws']}."
         parts.append(tag("p", missing, class_="note"))
     if rest:
         inside = tag("ul", *[_finding(f) for f in rest], class_="findings")

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from stickbreak.structures import BagAlignment, Dependency, Tree
+from stickbreak.structures import Annotation, BagAlignment, Dependency, SlotTemplates, Tree
 
-from .drawing import color_of, draw, figure, number, percent, table
+from .drawing import color_of, details, draw, figure, number, percent, shortened, table
 from .markup import Markup, join, tag
 from .sections import Fact, Section, facts_of, sections_of
 from .subject import Subject
@@ -17,7 +17,9 @@ __all__ = ["write_lexicon", "write_pairs", "write_rules", "write_score", "write_
 
 
 @sections_of.register(Tree)
+@sections_of.register(Annotation)
 @sections_of.register(Dependency)
+@sections_of.register(SlotTemplates)
 def _(structure: Any) -> tuple[Section, ...]:
     return (
         Section("found", write_rules),
@@ -36,14 +38,16 @@ def _(structure: Any) -> tuple[Section, ...]:
 
 
 @facts_of.register(Tree)
+@facts_of.register(Annotation)
 @facts_of.register(Dependency)
+@facts_of.register(SlotTemplates)
 @facts_of.register(BagAlignment)
 def _(structure: Any, subject: Subject) -> list[Fact]:
     n = number(round(float(subject.counts.sum())))
-    found = [Fact("Words", n, "of the fit, expected")]
+    found = [Fact(f"{subject.unit}s".capitalize(), n, "of the fit, expected")]
     observed = subject.observed
     if observed is not None and np.isfinite(observed.score):
-        found.append(Fact("Score", number(observed.score, 4), "nats per word shown"))
+        found.append(Fact("Score", number(observed.score, 4), f"nats per {subject.unit} shown"))
     return found
 
 
@@ -88,25 +92,67 @@ def write_trees(subject: Subject) -> Markup | None:
 
 
 def _draw_tree(subject: Subject, tree: Any) -> Markup:
+    """The best tree, and below it others that were drawn from the posterior."""
     title = f"Sentence {tree['number']}"
+    best = _figure(subject, tree, title)
+    if "n_drawn" not in tree:
+        missing = f"Nothing was drawn from the posterior of {title.lower()}: the best is shown."
+        return tag("div", best, tag("p", missing, class_="note"))
+    n, times, others = tree["n_drawn"], tree["times"], tree["others"]
+    what = "segmentation" if "segments" in tree else "tree"
+    told = f"Of {n} {what}s drawn from the posterior, {times} "
+    told += f"{'is' if times == 1 else 'are'} the best {what} of {title.lower()}."
+    figures = [
+        _figure(subject, {**tree, **other}, f"{title}, drawn {other['times']} of {n} times")
+        for other in others
+    ]
+    more = details(f"Others that were drawn: {len(figures)}", *figures) if figures else None
+    return tag("div", best, tag("p", told, class_="note"), more)
+
+
+def _figure(subject: Subject, tree: Any, title: str) -> Markup:
     if "spans" in tree:
         return _brackets(subject, tree, title)
-    words = tree["words"]
     if "heads" in tree:
-        rows = [
-            [i + 1, word, "root" if head == 0 else f"{head} {words[head - 1]}", (percent(p), p)]
-            for i, (word, head, p) in enumerate(
-                zip(words, tree["heads"], tree["sure"], strict=True)
-            )
-        ]
-        inside = table(["place", "word", "head", "posterior"], rows, caption="Heads of the words")
-        least = min(range(len(words)), key=lambda i: tree["sure"][i])
-        told = f"Least sure is the head of {words[least]}, with {percent(tree['sure'][least])}."
-        return figure(title, _arcs(tree, title), told, inside)
-    told = "The best cuts: " + " | ".join(tree["segments"])
-    rows = [[w, (percent(p), p)] for w, p in zip(words, tree["sure"], strict=True)]
-    inside = table(["letter", "a segment begins"], rows, caption="Posteriors of beginnings")
-    return tag("figure", tag("figcaption", tag("h3", title)), tag("p", told), inside)
+        return _heads(tree, title)
+    return _cuts(tree, title)
+
+
+def _heads(tree: Any, title: str) -> Markup:
+    words = tree["words"]
+    rows = [
+        [i + 1, word, "root" if head == 0 else f"{head} {words[head - 1]}", (percent(p), p)]
+        for i, (word, head, p) in enumerate(zip(words, tree["heads"], tree["sure"], strict=True))
+    ]
+    inside = table(["place", "word", "head", "posterior"], rows, caption="Heads of the words")
+    least = min(range(len(words)), key=lambda i: tree["sure"][i])
+    told = f"Least sure is the head of {words[least]}, with {percent(tree['sure'][least])}."
+    return figure(title, _arcs(tree, title), told, inside)
+
+
+def _cuts(tree: Any, title: str) -> Markup:
+    """Letters with the probability that a segment begins at each; lines where it does."""
+    letters, sure, step, top = tree["words"], tree["sure"], 26, 70
+    width = step * len(letters) + 16
+    parts = [tag("line", x1=0, x2=width, y1=top, y2=top, class_="axis")]
+    for i, (letter, p) in enumerate(zip(letters, sure, strict=True)):
+        x, height = 8 + step * i, round((top - 14) * float(p), 1)
+        parts.append(tag("rect", x=x - 5, y=round(top - height, 1), width=10, height=height,
+                         class_="bar c0"))  # fmt: skip
+        if i in tree["begins"]:
+            parts.append(tag("line", x1=x, x2=x, y1=top, y2=top + 26, class_="curve"))
+        parts.append(tag("text", letter, x=x + step / 2, y=top + 19, text_anchor="middle"))
+    # the first letter always begins a segment
+    doubt = max(range(1, len(letters)), key=lambda i: 0.5 - abs(sure[i] - 0.5), default=0)
+    alt = f"{title}: {' | '.join(tree['segments'])}. Least sure is whether a segment begins at "
+    alt += f"letter {doubt + 1}, {letters[doubt]}: {percent(sure[doubt])}."
+    rows = [
+        [i + 1, w, "begins" if i in tree["begins"] else "", (percent(p), p)]
+        for i, (w, p) in enumerate(zip(letters, sure, strict=True))
+    ]
+    header = ["place", "letter", "a segment", "posterior of a beginning"]
+    inside = table(header, rows, caption="Posteriors of beginnings")
+    return figure(title, draw(width, top + 32, alt, parts), alt, inside)
 
 
 def _arcs(tree: Any, title: str) -> Markup:
@@ -129,7 +175,7 @@ def _arcs(tree: Any, title: str) -> Markup:
             line = f"M{start} {base - 16}C{start} {top} {x} {top} {x} {base - 16}"
             parts.append(tag("path", d=line, class_="curve", stroke_opacity=shade))
         parts.append(tag("circle", cx=x, cy=base - 16, r="3", class_="unsure"))
-        parts.append(tag("text", _short(words[i]), x=x, y=base, text_anchor="middle"))
+        parts.append(tag("text", shortened(words[i], 10), x=x, y=base, text_anchor="middle"))
     mean = float(np.mean(tree["sure"]))
     alt = f"{title}: heads of {len(words)} words; their mean posterior is {percent(mean)}."
     return draw(step * len(words), base + 12, alt, parts)
@@ -141,7 +187,7 @@ def _brackets(subject: Subject, tree: Any, title: str) -> Markup:
     highest = max(level for *_, level in spans)
     base = 30 + 26 * (highest + 1)
     parts = [
-        tag("text", _short(w), x=step * i + step / 2, y=base, text_anchor="middle")
+        tag("text", shortened(w, 10), x=step * i + step / 2, y=base, text_anchor="middle")
         for i, w in enumerate(words)
     ]
     for begin, end, label, sure, level in spans:
@@ -151,12 +197,12 @@ def _brackets(subject: Subject, tree: Any, title: str) -> Markup:
         shade = f"{0.15 + 0.6 * sure:.2f}" if np.isfinite(sure) else "0.3"
         box = tag("rect", x=x, y=y, width=step * (end - begin) - 6, height=22, fill_opacity=shade,
                   class_=f"bar {color_of(rank)}")  # fmt: skip
-        more = f" {percent(sure)}" if np.isfinite(sure) else ""
-        text = tag("text", f"{_short(label, 6)}{more}", x=x + step * (end - begin) / 2 - 3,
+        more = f": {percent(sure)}" if np.isfinite(sure) else ""
+        text = tag("text", f"{shortened(label, 6)}{more}", x=x + step * (end - begin) / 2 - 3,
                    y=y + 16, text_anchor="middle", class_="halo")  # fmt: skip
         parts.append(tag("g", box, text, data_k=k if k in subject.ranks else None))
     known = [s for s in spans if np.isfinite(s[3]) and s[1] - s[0] > 1]
-    alt = f"{title}: the best tree has {len(spans)} brackets."
+    alt = f"{title}: the tree has {len(spans)} brackets."
     if known:
         least = min(known, key=lambda s: s[3])
         alt += f" Least sure is {' '.join(words[least[0] : least[1]])}, with {percent(least[3])}."
@@ -179,7 +225,7 @@ def _grid(pair: Any) -> Markup:
     parts = []
     for i, word in enumerate(source):
         y = 20 + step * i
-        parts.append(tag("text", _short(word, 14), x=left - 6, y=y + 20, text_anchor="end"))
+        parts.append(tag("text", shortened(word, 14), x=left - 6, y=y + 20, text_anchor="end"))
     for j in range(len(target)):
         x = left + step * j
         parts.append(tag("text", str(j + 1), x=x + step / 2, y=14, text_anchor="middle"))
@@ -210,17 +256,11 @@ def _grid(pair: Any) -> Markup:
     return figure(f"Pair {pair['number']}", image, note, inside)
 
 
-def _short(text: str, most: int = 10) -> str:
-    return text if len(text) <= most else text[: most - 1] + "\u2026"
-
-
 def write_score(subject: Subject) -> Markup | None:
     """The score of the data shown."""
     observed = subject.observed
     if observed is None or not np.isfinite(observed.score):
         return None
-    return tag(
-        "p",
-        f"Mean log probability of a word of the data shown: {number(observed.score, 5)} nats "
-        f"(perplexity {number(float(np.exp(-observed.score)), 4)}).",
-    )
+    perplexity = number(float(np.exp(-observed.score)), 4)
+    told = f"Mean log probability of a {subject.unit} of the data shown: "
+    return tag("p", f"{told}{number(observed.score, 5)} nats (perplexity {perplexity}).")

@@ -34,6 +34,8 @@ class Observed:
     typical : rows explained best, of each component
     rows, numbers, labels : a sample (m, D), row numbers, components
     paths, unsure : states of the rows of each sequence, and where they are unsure
+    sequences : the user's names of them; empty if they have none
+    n_unknown, n_unknown_places : words that the model does not know, and how often they are there
     shares : (S, K) of topics in some documents; texts : their first words
     """
 
@@ -53,12 +55,19 @@ class Observed:
     labels: Array | None = None
     paths: Sequence[Array] = ()
     unsure: Sequence[Array] = ()
+    sequences: Sequence[str] = ()
     shares: Array | None = None
     documents: Array | None = None
     texts: Sequence[str] = ()
     coherence: Array | None = None
     n_topics_of_document: float = float("nan")
     groups: Mapping[str, Array] = field(default_factory=dict)
+    n_unknown: int = 0
+    n_unknown_places: int = 0
+
+    def sequence(self, s: int) -> str | int:
+        """Name of a sequence, or its number."""
+        return self.sequences[s] if self.sequences else s
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from .drawing import (
     axis_below,
     axis_left,
     color_of,
+    details,
     draw,
     figure,
     number,
@@ -258,6 +259,9 @@ def write_overlap(subject: Subject) -> Markup | None:
 def write_fit(subject: Subject) -> Markup | None:
     """Data against draws from the model, for the columns that differ most."""
     replica, drawn = subject.replica, subject.replicas
+    if subject.observed is not None and subject.more.get("no_draws"):
+        missing = f"Columns are not compared with draws from the model: {subject.more['no_draws']}."
+        return tag("p", missing, class_="note wide")
     if replica is None or replica.rows is None or not len(drawn):
         return None
     pool = np.concatenate([r.rows for r in drawn if r.rows is not None])
@@ -278,7 +282,22 @@ def write_fit(subject: Subject) -> Markup | None:
         )
     more = f" that tell most of {len(subject.columns):,}" if len(subject.columns) > D else ""
     note = f"{score}The columns that fit worst come first; {len(order)} of {D}{more}."
-    return join([tag("p", note, class_="note wide"), *figures])
+    lines = [
+        [str(subject.columns[d])[:60], (f"{gaps[at]:.3f}", gaps[at]),
+         *[float(v) for own in (replica.rows[:, d], pool[:, d]) for v in (own.mean(), own.std())]]
+        for at, d in sorted(enumerate(chosen), key=lambda item: -gaps[item[0]])
+    ]  # fmt: skip
+    header = [
+        "column",
+        "largest gap",
+        "mean of the data",
+        "deviation",
+        "mean of draws",
+        "deviation",
+    ]
+    numbers = table(header, lines, caption="Shares below a value: the largest gap between both")
+    every = tag("div", details(f"All {D} columns as numbers", numbers), class_="wide")
+    return join([tag("p", note, class_="note wide"), *figures, every])
 
 
 def _column_fit(subject: Subject, own: Array, model: Array, d: int) -> Markup:

@@ -41,10 +41,13 @@ def _(structure: Any, subject: Subject) -> list[Fact]:
         n = number(round(float(subject.counts.sum())))
         return [Fact("Words", n, "of the fit, expected"), vocabulary]
     about = f"{observed.n_rows:,} words"
+    known = np.zeros(0) if observed.coherence is None else observed.coherence
+    known = known[np.isfinite(known)]
+    coherence = number(float(known.mean()), 2) if len(known) else "\u2013"
     return [
         Fact("Documents", number(observed.n_units), about),
         vocabulary,
-        Fact("Coherence", f"{np.nanmean(observed.coherence):.2f}", "mean NPMI, 8 words"),  # type: ignore[arg-type]
+        Fact("Coherence", coherence, "mean NPMI, 8 words"),
     ]
 
 

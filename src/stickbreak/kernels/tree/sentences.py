@@ -156,19 +156,36 @@ def sum_sentences(grammar, logs, evidence, offsets, brackets, ends, out_log_z):
 
 
 @kernel
+def is_repeated(evidence, offsets, ends, s):
+    """Whether sentence s has the evidence of the one before, and neither has known brackets."""
+    begin, lo, hi = offsets[s - 1], offsets[s], offsets[s + 1]
+    if hi - lo != lo - begin or ends[s - 1] != ends[s + 1]:
+        return False
+    for i in range(hi - lo):
+        for k in range(evidence.shape[1]):
+            if evidence[begin + i, k] != evidence[lo + i, k]:
+                return False
+    return True
+
+
+@kernel
 def pick_sentences(logs, evidence, offsets, brackets, ends, uniforms, out_nodes, out_log_z):
     """out_nodes = nodes of a tree of every sentence: by its share, or the best without uniforms.
 
+    A sentence like the one before keeps its chart, so that many trees of one cost little more.
     out_nodes (2 n - S, 4) : see `pick_tree`; out_log_z (S,) : = log of the sum, or of the best tree
     """
     longest, K, is_best = longest_of(offsets), evidence.shape[1], uniforms.shape[0] == 0
     room, none, at = make_room(longest, K), np.full(longest, -1.0), 0
     for s in range(offsets.shape[0] - 1):
         lo, n = offsets[s], offsets[s + 1] - offsets[s]
-        out_log_z[s] = join_in_logs(
-            logs.root, logs.rule, evidence[lo : lo + n], brackets, ends[s], ends[s + 1], n,
-            is_best, room,
-        )  # fmt: skip
+        if s > 0 and is_repeated(evidence, offsets, ends, s):
+            out_log_z[s] = out_log_z[s - 1]
+        else:
+            out_log_z[s] = join_in_logs(
+                logs.root, logs.rule, evidence[lo : lo + n], brackets, ends[s], ends[s + 1], n,
+                is_best, room,
+            )  # fmt: skip
         if out_log_z[s] > -np.inf:
             drawn = none if is_best else uniforms[lo : lo + n]
             pick_tree(logs.root, logs.rule, n, room, drawn, out_nodes[at : at + 2 * n - 1])
