@@ -24,7 +24,7 @@ from stickbreak.kernels.tree.sentences import (
 from stickbreak.protocols import Array, Local, Out, Potentials
 from stickbreak.stats import Fields
 
-from ..base import row_evidence
+from ..base import Division, row_evidence
 from ..tree_units import ParsedUnits, require_trees, unit_times
 from .collapsed import EMIT, SPLIT, known_brackets
 from .hastings import DrawnTree
@@ -39,6 +39,10 @@ class Tree(ParsedUnits, DrawnTree):
     """q(tree) of every sentence by the inside-outside algorithm, n^3 K^2 + n^2 K^3."""
 
     patience = np.inf
+    births = (
+        Division("seeds"), Division("seeds", 4), Division("seeds", 4),
+        Division("seeds", 4, n_more=1),
+    )  # fmt: skip
 
     def unit_work(self, batch: Batch) -> Array:
         """(units,) n^3 of each sentence, and its words."""
