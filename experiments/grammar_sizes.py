@@ -145,8 +145,9 @@ def run() -> Experiment:
         f"Categories that cover 99 % of all nodes, seeds 0 to {N_SEEDS - 1}.",
         rows,
         "Fits settle slowly: after 60 laps six of ten still had more than five categories. With "
-        "tables a sixth may stay, unless categories are merged. The true trees have a higher bound "
-        "than what is found: no search finds all of their brackets. Empty categories lower the "
-        "bound of the Beta root and raise that of a point estimate, which cannot choose. Births "
-        "from the truncation find the true bound; from one category they end near it.",
+        "tables a sixth may stay, unless categories are merged. Without births the true trees have "
+        "a higher bound than what is found. With births, fits from the truncation reach it in "
+        "seven of ten; those from one category end with five or six, and up to 485 nats below. "
+        "Empty categories lower the bound of the Beta root and raise that of a point estimate, "
+        "which cannot choose.",
     )
