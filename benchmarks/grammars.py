@@ -1,17 +1,9 @@
 """Inside-outside of grammars and dependency trees: against sums by BLAS and peers, by length, and
 on two threads.
-
-    python -m benchmarks.grammars [--quick]
-
-Weights to expected counts, one thread, least CPU time of some rounds in turn; two threads by the
-wall clock. torch-struct and nltk are beside if they are installed; they differ in their units:
-torch-struct sums over binary trees with given weights of splits, categories and rules, and gives
-marginals of rules; nltk's ViterbiParser finds one best tree.
 """
 
 from __future__ import annotations
 
-import argparse
 import time
 from collections.abc import Callable
 from functools import partial
@@ -29,9 +21,15 @@ from stickbreak.models import Model, dependency_model, finite_grammar
 from stickbreak.stats import SERIAL
 from stickbreak.structures.tree.structure import weights_of
 
-from .report import fastest, milliseconds
+from .report import Report, Row, fastest, milliseconds
 
 Array = np.ndarray
+NOTE = """\
+Weights to expected counts, one thread, least CPU time of some rounds in turn; two threads by the
+wall clock. torch-struct and nltk are beside if they are installed; they differ in their units:
+torch-struct sums over binary trees with given weights of splits, categories and rules, and gives
+marginals of rules; nltk's ViterbiParser finds one best tree."""
+REFERENCES = ((20, 25), (60, 10))  # of the sizes below
 SIZES = ((20, 10, 100), (20, 25, 20), (20, 40, 8), (60, 10, 20), (60, 25, 4))
 
 
@@ -100,17 +98,22 @@ def by_width(K: int, n: int, n_units: int) -> Callable[[], Any]:
     return job
 
 
-def print_sizes(rounds: int) -> None:
+def rows_of_sizes(rounds: int) -> list[Row]:
     """Ours and by BLAS, and whether they agree."""
-    print("K, n, sentences: ours, by width in NumPy, ratio")
+    rows = []
     for K, n, count in SIZES:
         jobs = ours(K, n, count), by_width(K, n, count)
         (first, log_z), (second, other) = jobs[0](), jobs[1]()
         np.testing.assert_allclose(first, second, rtol=1e-8)
         np.testing.assert_allclose(log_z, other, rtol=1e-10)
         found = fastest(*jobs, rounds=rounds)
-        texts = ", ".join(map(milliseconds, found))
-        print(f"  {K:3d} {n:3d} {count:4d}: {texts}, {found[0] / found[1]:.2f}", flush=True)
+        what = f"inside-outside, K={K}, {count} sentences of {n}; peer: by width, BLAS"
+        target, met = "-", None
+        if (K, n) in REFERENCES:
+            target, met = "at most 1.2", None if rounds == 1 else found[0] <= 1.2 * found[1]
+        ratio = f"{found[0] / found[1]:.2f}"
+        rows.append(Row(what, *map(milliseconds, found), ratio, target, met))
+    return rows
 
 
 def slope(sizes: Array, seconds: list[float]) -> float:
@@ -136,9 +139,9 @@ def local_step(model: Model, data: Sequences, K: int, pool: Any = SERIAL) -> Cal
     return lambda: model.local_step(potentials, data.whole(), pool=pool)
 
 
-def print_growth(rounds: int) -> None:
+def rows_of_growth(rounds: int) -> list[Row]:
     """Exponents of the cost of a sentence in its words; as much work in each call."""
-    sizes = np.array([40, 57, 80, 113, 160])
+    sizes, rows = np.array([40, 57, 80, 113, 160]), []
     for name, job, work in (
         ("trees, 5 categories", partial(ours, 5), 10000),
         ("trees, 10 categories", partial(ours, 10), 5000),
@@ -150,14 +153,15 @@ def print_growth(rounds: int) -> None:
             each()
         seconds = list(np.array(fastest(*jobs, rounds=rounds)) / counts)
         texts = ", ".join(milliseconds(float(s)) for s in seconds)
-        print(
-            f"{name}, {sizes[0]} to {sizes[-1]} words: exponent {slope(sizes, seconds):.2f}, of "
-            f"the last two {slope(sizes[-2:], seconds[-2:]):.2f}; {texts} a sentence",
-            flush=True,
-        )
+        found = slope(sizes, seconds)
+        what = f"exponent in the words, {name}, {sizes[0]} to {sizes[-1]} words"
+        shown = f"{found:.2f}, of the last two {slope(sizes[-2:], seconds[-2:]):.2f}"
+        met = None if rounds == 1 else abs(found - 3.0) <= 0.2
+        rows.append(Row(what, f"{shown}; {texts} a sentence", target="3.0 +- 0.2", met=met))
+    return rows
 
 
-def print_threads(rounds: int) -> None:
+def row_of_threads(rounds: int) -> Row:
     """Wall clock of a local step with one and two threads."""
     K, n, count = 10, 25, 400
     rows = np.random.default_rng(4).integers(0, 50, (n * count, 1))
@@ -169,18 +173,19 @@ def print_threads(rounds: int) -> None:
             job = local_step(model, data, K, pool)
             job()
             found += fastest(job, rounds=rounds, clock=time.perf_counter)
-    texts = ", ".join(map(milliseconds, found))
-    print(f"one and two threads, {count} sentences of {n}, K = {K}: {texts}", end=", ")
-    print(f"{found[0] / found[1]:.2f} times", flush=True)
+    ratio, (one, two) = found[0] / found[1], map(milliseconds, found)
+    what = f"local step, {count} sentences of {n}, K={K}: two threads; peer: one; wall clock"
+    met = None if rounds == 1 else ratio >= 1.5
+    return Row(what, two, one, f"{ratio:.2f}x", "1.5x", met)
 
 
-def print_torch(rounds: int) -> None:
+def rows_of_torch(rounds: int) -> list[Row]:
     """Partition and marginals of torch-struct, and the same by ours."""
     import torch
     from torch_struct import SentCFG
 
     torch.set_num_threads(1)
-    print("torch-struct, partition and marginals: K, n, sentences: ours, theirs, ratio")
+    rows = []
     for K, n, count in SIZES[:2]:
         root, rule = rules(K)
         # a category emits or splits, as ours: no pre-terminals of their own
@@ -198,11 +203,12 @@ def print_torch(rounds: int) -> None:
         job()
         theirs()
         found = fastest(job, theirs, rounds=rounds)
-        texts = ", ".join(map(milliseconds, found))
-        print(f"  {K:3d} {n:3d} {count:4d}: {texts}, {found[1] / found[0]:.0f} times", flush=True)
+        ratio, what = found[1] / found[0], f"K={K}, {count} sentences of {n}; peer: torch-struct"
+        rows.append(Row(what, *map(milliseconds, found), f"{ratio:.0f}x", "4x", ratio >= 4))
+    return rows
 
 
-def print_nltk() -> None:
+def row_of_nltk() -> Row:
     """The best tree of five words under eight categories."""
     import nltk
 
@@ -228,23 +234,17 @@ def print_nltk() -> None:
     best = next(iter(theirs.parse(sentence)))
     np.testing.assert_allclose(job(), np.log(best.prob()), rtol=1e-6)
     found = [*fastest(job, rounds=20), *fastest(lambda: list(theirs.parse(sentence)), rounds=3)]
-    print(f"nltk's ViterbiParser, {n} words, {K} symbols: ", end="")
-    print(f"{1e6 * found[0]:.0f} us, {milliseconds(found[1])}, {found[1] / found[0]:.0f} times")
+    ratio = found[1] / found[0]
+    what = f"best tree, {n} words, {K} symbols; peer: nltk's ViterbiParser"
+    shown = f"{1e6 * found[0]:.0f} us"
+    return Row(what, shown, milliseconds(found[1]), f"{ratio:,.0f}x", "1,000x", ratio >= 1000)
 
 
-def main() -> None:
-    """Print all tables."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="one round")
-    rounds = 1 if parser.parse_args().quick else 5
-    print_sizes(rounds)
-    print_growth(rounds)
-    print_threads(rounds)
-    if find_spec("torch_struct"):
-        print_torch(min(rounds, 2))
-    if find_spec("nltk"):
-        print_nltk()
-
-
-if __name__ == "__main__":
-    main()
+def run(quick: bool = False) -> Report:
+    rounds = 1 if quick else 5
+    rows = [*rows_of_sizes(rounds), *rows_of_growth(rounds), row_of_threads(rounds)]
+    rows += rows_of_torch(min(rounds, 2)) if find_spec("torch_struct") else []
+    rows += [row_of_nltk()] if find_spec("nltk") else []
+    missing = [name for name in ("torch_struct", "nltk") if not find_spec(name)]
+    notes = [NOTE, *([f"Not installed: {', '.join(missing)}."] if missing else [])]
+    return Report("Grammars", rows, tuple(notes))

@@ -22,6 +22,7 @@ NAMES = (
     "table_sweeps",
     "sweeps",
     "chain_sweeps",
+    "grammars",
     "memoized_lap",
     "sparse_mixtures",
     "sparse_chains",

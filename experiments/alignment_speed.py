@@ -11,6 +11,8 @@ import tempfile
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from benchmarks.child import keeping_bytecode
+
 from .alignment_peers import MissingPeerError, by_eflomal, by_nltk, by_systran
 from .bitexts import read_hansards, write_pairs
 from .frame import Experiment, Row, is_quick
@@ -39,9 +41,9 @@ print(json.dumps([*seconds, memory.before, memory.peak, time.process_time()]))
 SETTING = (
     "Hansards, from a file of pairs to a file of links, both directions, one process and one "
     "thread, five laps of each model unless a row says otherwise: CPU seconds, and MB of anonymous "
-    "memory at most. Kernels come from the cache; seconds of a whole process have imports and a "
-    "small fit that fetches kernels in them too. Peers' figures are of whole processes, with their "
-    "defaults."
+    "memory at most. Kernels and Python's bytecode come from caches; seconds of a whole process "
+    "have imports and a small fit that fetches kernels in them too. Peers' figures are of whole "
+    "processes, with their defaults."
 )
 
 
@@ -72,6 +74,7 @@ def ours(
             text=True,
             check=False,
             cwd=Path(__file__).resolve().parent.parent,
+            env=keeping_bytecode(),
         )
     if done.returncode:
         raise RuntimeError(done.stderr[-2000:])

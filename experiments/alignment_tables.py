@@ -132,7 +132,7 @@ def stream_rows(pairs: Pairs) -> list[Row]:
         for engine in ("stochastic VB", "stochastic collapsed")
         for laps in (1, 2, LAPS)
     }
-    for size in (4096, 8192):
+    for size in (1024, 8192):
         large = sb.StochasticVB(max_iter=2, batch_size=size)
         made[f"stochastic VB, batch_size={size}, 2 laps of each model"] = aligner("HMM", large, 2)
     return [fit_row(f"HMM, {name}", model, pairs)[0] for name, model in made.items()]

@@ -29,7 +29,7 @@ EXPERIMENTS = (
     "collapsed_starts", "topic_bars", "ap_topics", "news_topics", "topic_starts", "topic_peers",
     "joint_predictive", "part_of_speech", "text_prediction",
     "swedish_links", "hansards", "hansards_peers", "hansards_streams", "hansards_laps",
-    "hansards_priors", "hansards_others", "alignment_speed", "alignment_growth",
+    "hansards_priors", "hansards_others", "rare_words", "alignment_speed", "alignment_growth",
     "dependencies", "unlabelled_trees", "grammar_sizes", "latent_annotations", "segmentation",
     "report_checks", "many_workers",
 )  # fmt: skip

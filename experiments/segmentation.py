@@ -119,7 +119,7 @@ def run() -> Experiment:
         f"{N_VERBS} verb types of five templates, generated, alpha 1e-5 (published: Sesotho); and "
         "Brent's utterances to children, spelling base, concentration 20. Percent F; mean (sd) of "
         f"seeds 0 to {N_SEEDS - 1}; CPU seconds with the start. Collapsed (`CollapsedVB`), VB and "
-        f"EM: at most {LAPS} laps, from 40 cooled sweeps of the sampler, or from random weights "
+        f"EM: at most {LAPS} laps, from 20 cooled sweeps of the sampler, or from random weights "
         "where a local start is named. Draws: "
         f"`CollapsedGibbs`, {DRAWS} sweeps of verbs, 200 of Brent from temperature 5 to 1.",
         rows,

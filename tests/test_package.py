@@ -76,6 +76,12 @@ def test_importing_the_package_imports_nothing_heavy():
     assert run(code).strip() == "[]"
 
 
+def test_estimators_of_words_import_no_linear_algebra_of_scipy() -> None:
+    slow = ["scipy.linalg", "scipy.optimize", "scipy.spatial", "numba"]
+    code = "import sys, stickbreak; stickbreak.IBM1; "
+    assert run(code + f"print([m for m in {slow!r} if m in sys.modules])").strip() == "[]"
+
+
 def test_errors_can_be_named_without_importing_anything_heavy():
     code = (
         f"import sys, stickbreak; stickbreak.ModelFileError; print([m for m in {HEAVY!r} if m in "

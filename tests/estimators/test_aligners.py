@@ -257,7 +257,8 @@ def test_twelve_pairs_have_links_in_both_directions(cls, inference):
 def test_laps_suit_the_engine_and_the_text_unless_they_are_given():
     laps = lambda inference, **more: sb.IBM1(inference=inference, **more).fit(FEW).n_iter_
     assert laps("em") == 5
-    assert laps("stochastic") == 25  # one step each
+    assert laps("stochastic") == 5  # six steps each
+    assert laps("stochastic-collapsed") == 25  # one step each
     assert laps("stochastic", max_iter=3) == 3
     assert laps(sb.CollapsedGibbs(max_iter=4)) == 4
     assert laps("collapsed-gibbs") == 100

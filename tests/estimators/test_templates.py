@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import stickbreak as sb
 pytestmark = [
     pytest.mark.filterwarnings("ignore::stickbreak.ConvergenceWarning"),
     pytest.mark.filterwarnings("ignore:the fit has not seen"),
+    pytest.mark.filterwarnings("ignore:the fit leaves strings nearly whole"),
 ]
 
 STRINGS = ["thedogsees", "thecat", "adog", "thecatsees", "acatsees", "thedog", "adogsees"] * 4
@@ -118,3 +120,47 @@ def test_strings_that_no_template_covers_are_left_out_of_a_fit() -> None:
     repeated = sb.TemplateGrammar("P+ V", max_segment=2, random_state=0, max_iter=3)
     with pytest.warns(sb.DataWarning, match="no template covers 1"):
         repeated.fit(["a", "abcabc", "aba"])
+
+
+def test_parts_of_a_stream_may_bring_new_substrings() -> None:
+    others = ["acatsees", "thedogcat", "sees", "acowsees"]
+    model = sb.TemplateGrammar(concentration=1.0, random_state=0).partial_fit([*STRINGS, "w"])
+    before = model.counts_.sum()
+    assert model.partial_fit(others).counts_.sum() > before + len(others) - 1
+    assert ["".join(parts) for parts in model.predict(others)] == others
+    assert model.score(others) > sb.TemplateGrammar(concentration=1.0, random_state=0).fit(
+        [*STRINGS, "w"]
+    ).score(others)
+    assert [len(marks) for marks in model.labels_] == [len(string) for string in others]
+    with pytest.raises(ValueError, match="'z'"):
+        model.partial_fit(["zzz"])
+
+
+def test_variational_streams_of_strings_are_exact_for_strings_that_cannot_be_cut() -> None:
+    # segments of one letter: counts are those of the letters, whatever was seen when
+    strings, settings = ["abba", "cab", "bcc"], {"max_segment": 1, "random_state": 0}
+    whole = sb.TemplateGrammar(inference="batch", **settings).fit(strings)
+    parts = sb.TemplateGrammar(inference="batch", **settings)
+    parts.partial_fit(strings[:2]).partial_fit(strings[2:])
+    assert parts.counts_ == pytest.approx(whole.counts_)
+    assert [rule.times for rule in parts.top_rules()] == pytest.approx(
+        [rule.times for rule in whole.top_rules()]
+    )
+
+
+def test_steps_of_streams_of_strings_scale_to_all_data() -> None:
+    model = sb.TemplateGrammar(random_state=0)
+    model.partial_fit(STRINGS[:7], total_samples=70).partial_fit(STRINGS[7:], total_samples=70)
+    assert 70 <= model.counts_.sum() <= 10 * sum(map(len, STRINGS[:7]))
+
+
+@pytest.mark.filterwarnings("default:the fit leaves strings nearly whole")
+@pytest.mark.parametrize("engine", ["em", "collapsed"])
+def test_fits_that_join_words_are_warned_about(engine: str) -> None:
+    model = sb.TemplateGrammar(random_state=0, inference=engine, max_iter=20)
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        model.fit(STRINGS)
+    joined = [str(w.message) for w in found if "nearly whole: 28 segments" in str(w.message)]
+    assert len(joined) == (engine == "em")
+    assert all(w.filename == __file__ for w in found if "nearly whole" in str(w.message))

@@ -368,7 +368,7 @@ MODELS = (
             "repeat_concentration": "1",
             "max_segment": "10",
             "moves": "no",
-            "init": '"auto": "cooled" (40 sweeps of collapsed-gibbs, whose temperature falls from '
+            "init": '"auto": "cooled" (20 sweeps of collapsed-gibbs, whose temperature falls from '
             '5 to 1); for collapsed-gibbs itself "local" (random weights for every string)',
         },
         reads="sentences",

@@ -40,11 +40,13 @@ class Sequences(Table):
     repeats (n,) : how often each sequence counts; the same for all rows of a sequence.
     companion : a second table for the same sequences, or None
     step_sequences : most sequences of a stochastic step, unless the engine says
+    variational_step : sequences of a step of variational Bayes, if these should be others
     """
 
     offsets: Array | None = None
     companion: Companion | None = field(default=None, kw_only=True)
     step_sequences: int = field(default=STEP_SEQUENCES, kw_only=True)
+    variational_step: int | None = field(default=None, kw_only=True)
 
     unit_name = "sequences"
 
@@ -80,6 +82,8 @@ class Sequences(Table):
     @property
     def steps(self) -> Steps:
         """Large ones where each sees many sequences and rows; careful ones elsewhere."""
+        if self.variational_step is not None:
+            return Steps(self.variational_step)
         mean = self.n_rows / self.n_spans
         size = min(STEP_SEQUENCES, round(LARGE_ROWS / mean))
         is_large = size >= LARGE_SEQUENCES and size * mean >= STEP_ROWS

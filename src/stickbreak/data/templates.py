@@ -35,11 +35,14 @@ class Template(NamedTuple):
         """How many there are."""
         return int(self.template[-1]) + 1
 
-    def covers(self, n: int, max_segment: int) -> bool:
-        """Whether a string of n letters can be cut, into segments of at most so many."""
-        slots = np.bincount(self.template)
+    def n_segments(self, lengths: npt.ArrayLike, max_segment: int) -> tuple[Array, Array]:
+        """The fewest and the most segments of strings of these lengths; 0 if none can be cut."""
+        n, slots = np.asarray(lengths)[:, None], np.bincount(self.template)
         is_open = np.bincount(self.template, weights=self.repeats) > 0
-        return bool(((slots <= n) & (is_open | (n <= slots * max_segment))).any())
+        covers = (slots <= n) & (is_open | (n <= slots * max_segment))
+        fewest = np.where(covers, np.maximum(slots, -(-n // max_segment)), n + 1).min(1)
+        most = np.where(covers, np.where(is_open, n, slots), 0).max(1)
+        return np.where(most > 0, fewest, 0), most
 
 
 @lru_cache(maxsize=64)

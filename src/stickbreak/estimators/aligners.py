@@ -40,7 +40,8 @@ class IBM1(AlignerEstimator):
     word_concentration : prior count of each target word in the translations of a source word.
         Large ones send rare words to NULL, small ones let them collect links.
     null : share of target words that are linked to NULL: a number, or "learned"; "position" makes
-        NULL one more position of the source sentence. Default 0.05; `HMMAligner` has 0.2.
+        NULL one more position of the source sentence. Default 0.05, which suits "collapsed" and
+        "em"; with "batch" 0.2 is better. `HMMAligner` has 0.2.
     null_prior : prior counts of target words with and without NULL, for a learned share.
     max_iter : laps. Default: those of an engine object; else 5, of stochastic engines as many as
         have 25 steps, of samplers 5,000 over the square root of the number of pairs, 5 to 100.

@@ -3,57 +3,50 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple, Self, cast
+from typing import Any, Self
 
 import numpy as np
 
 from stickbreak.data import (
     Batch,
     Companion,
+    Substrings,
     no_substrings,
     parse_templates,
     substrings_of,
 )
-from stickbreak.errors import DataWarning
+from stickbreak.errors import ConvergenceWarning, DataWarning
 from stickbreak.families import Categorical
 from stickbreak.families.base import BaseFamily
 from stickbreak.families.tags import Letters
-from stickbreak.inference import CollapsedVB, DrawOwn, Engine, Start, workers
+from stickbreak.inference import CollapsedVB, DrawOwn, Engine, Start
 from stickbreak.initialize import from_cooled, from_local
-from stickbreak.models import Model, ModelPotentials, parse_units, share_parts, template_grammar
+from stickbreak.models import Model, ModelPotentials, parse_units, template_grammar
 from stickbreak.parameters import require_whole
 from stickbreak.priors import SlotTables
 from stickbreak.protocols import Pool
 from stickbreak.reading import Given, Rows, Stack, Values
-from stickbreak.stats import Array, Summary
+from stickbreak.stats import Array
 
 from .base import RandomState
 from .engine_choice import pick_engine
 from .engine_runs import Task
 from .fitted import Fitted
 from .model_files import register
-from .tree_models import Rule, TreeEstimator
+from .template_answers import Segment, TemplateAnswers
 
 __all__ = ["Segment", "TemplateGrammar"]
 
 HOT = 5.0  # first temperature of a start that is drawn
-N_SWEEPS = 40  # of such a start
+N_SWEEPS = 20  # of such a start
 MOST_NAMED = 5  # strings in a warning
-
-
-class Segment(NamedTuple):
-    """A segment of a string: the name of its slot, its letters, and where it begins and ends."""
-
-    name: str
-    text: Any
-    begin: int
-    end: int
+JOINED = 0.05  # of the cuts that are possible and not needed: fits with fewer are warned about
 
 
 @register
-class TemplateGrammar(TreeEstimator):
+class TemplateGrammar(TemplateAnswers):
     """Strings in slots of templates: finds segments that occur again and again.
 
     A string is one of several sequences of slots, and every slot emits a substring. Slots of one
@@ -76,7 +69,7 @@ class TemplateGrammar(TreeEstimator):
         accepted or not (`trace_.acceptance`), and wants some hundred sweeps, better cooled:
         `temperature=(5.0, 1.0)`. From random weights, "batch" puts long strings together, and so
         does "em" from any start.
-    init : "local" (random weights for every string) or "cooled" (40 sweeps of `CollapsedGibbs`,
+    init : "local" (random weights for every string) or "cooled" (20 sweeps of `CollapsedGibbs`,
         whose temperature falls from 5 to 1). "auto" is "local" for samplers, "cooled" for all
         others.
     max_iter, tol, random_state, n_init, n_jobs, verbose : as in `Mixture`.
@@ -163,14 +156,20 @@ class TemplateGrammar(TreeEstimator):
         return len(parse_templates(self.templates).names)
 
     def _limit(self, task: Task, given: Given) -> Task:
-        """The strings with the substrings that begin at each letter."""
-        table = task.table
+        """The strings with the substrings that begin at each letter, and a fit that knows these."""
+        table, old = task.table, task.previous
         assert isinstance(table, Stack)
+        table, listed = self._listed(table, no_substrings() if old is None else _known(old))
+        previous = None if old is None else _widened(old, listed)
+        return replace(task, table=table, previous=previous)
+
+    def _listed(self, table: Stack, known: Substrings) -> tuple[Stack, Substrings]:
+        """The strings with the substrings that begin at each letter, and all substrings."""
         assert table.offsets is not None
         letters = _codes(table)
-        most = int(letters.max()) + 1
-        _, ids = no_substrings().extended(letters, table.offsets, int(self.max_segment), most)
-        return replace(task, table=replace(table, companion=Companion(ids, table.offsets)))
+        most = max(int(letters.max()), int(known.letter.max(initial=0))) + 2
+        listed, ids = known.extended(letters, table.offsets, int(self.max_segment), most)
+        return replace(table, companion=Companion(ids, table.offsets)), listed
 
     def _prior_for(self, task: Task) -> dict[str, Any]:
         table = task.table
@@ -206,16 +205,8 @@ class TemplateGrammar(TreeEstimator):
     def _use(self, given: Given) -> tuple[Fitted, Stack]:
         """The fitted model and strings; substrings that the fit has not seen have prior counts."""
         fitted, table = super()._use(given)
-        prior = fitted.model.prior
-        assert isinstance(prior, SlotTables)
-        assert table.offsets is not None
-        letters, known = _codes(table), prior.substrings
-        most = max(int(letters.max()), int(known.letter.max())) + 2
-        listed, ids = known.extended(letters, table.offsets, int(self.max_segment), most)
-        model = replace(fitted.model, prior=prior.listing(listed))
-        counts = _widened(fitted.counts, len(listed.prefix))
-        table = replace(table, companion=Companion(ids, table.offsets))
-        return replace(fitted, model=model, counts=counts), table
+        table, listed = self._listed(table, _known(fitted))
+        return _widened(fitted, listed), table
 
     def _decode(
         self, fitted: Fitted, potentials: ModelPotentials, batch: Batch, pool: Pool
@@ -240,7 +231,10 @@ class TemplateGrammar(TreeEstimator):
         self
         """
         X, weight = self._covered(X, sample_weight)
-        return self._fit_trees("fit", X, y, sample_weight=weight)
+        self._fit_trees("fit", X, y, sample_weight=weight)
+        if not pick_engine(self, False).rule().is_predictive:
+            self._warn_if_joined(weight)
+        return self
 
     def resume(self, X: Rows, y: Values = None, *, sample_weight: Values = None) -> Self:
         """Continue an interrupted fit from `inference.checkpoint`, bit for bit.
@@ -254,7 +248,55 @@ class TemplateGrammar(TreeEstimator):
         self
         """
         X, weight = self._covered(X, sample_weight)
-        return self._fit_trees("resume", X, y, sample_weight=weight)
+        self._fit_trees("resume", X, y, sample_weight=weight)
+        if not pick_engine(self, False).rule().is_predictive:
+            self._warn_if_joined(weight)
+        return self
+
+    def partial_fit(
+        self,
+        X: Rows,
+        y: Values = None,
+        *,
+        sample_weight: Values = None,
+        total_samples: float | None = None,
+    ) -> Self:
+        """Update the model with more strings, of the letters that the first call had.
+
+        Substrings that no call had before get prior counts, from the letters of the first call.
+
+        Parameters
+        ----------
+        X, y, sample_weight : as in `fit`.
+        total_samples : number of strings of the whole data set; each call then is a step of
+            stochastic variational Bayes.
+
+        Returns
+        -------
+        self
+        """
+        X, weight = self._covered(X, sample_weight)
+        given = {"sample_weight": weight, "total_samples": total_samples}
+        return self._fit_trees("partial_fit", X, y, **given)
+
+    def _n_segments(self, lengths: Any) -> tuple[Array, Array]:
+        """The fewest and the most segments of strings of these lengths; 0 if none can be cut."""
+        return parse_templates(self.templates).n_segments(lengths, int(self.max_segment))
+
+    def _warn_if_joined(self, sample_weight: Values) -> None:
+        """Warn of a fit that has hardly cut its strings."""
+        lengths = [len(marks) for marks in self.labels_]
+        weight = np.ones(len(lengths)) if sample_weight is None else np.asarray(sample_weight)
+        fewest, most = (float(weight @ n) for n in self._n_segments(lengths))
+        found = float(self._require_fitted().counts["segment"].sum())
+        if found - fewest < JOINED * (most - fewest):
+            warnings.warn(
+                f"the fit leaves strings nearly whole: {found:.0f} segments, and {fewest:.0f} are "
+                "the fewest possible. Modes and E[log] weights favor long segments; use "
+                'inference="collapsed", the default',
+                ConvergenceWarning,
+                stacklevel=3,
+            )
 
     def _covered(self, X: Any, sample_weight: Values) -> tuple[Any, Values]:
         """The strings that some template covers. What cannot be read is refused later, by name."""
@@ -262,11 +304,11 @@ class TemplateGrammar(TreeEstimator):
         is_list = isinstance(X, list | tuple)
         if not is_list or not all(hasattr(one, "__len__") and len(one) for one in X):
             return X, sample_weight
-        slots, most = parse_templates(self.templates), int(self.max_segment)
-        kept = [s for s, one in enumerate(X) if slots.covers(len(one), most)]
-        if len(kept) in (0, len(X)):
+        lengths = [len(one) for one in X]
+        is_covered = self._n_segments(lengths)[0] > 0
+        kept, left_out = np.flatnonzero(is_covered).tolist(), np.flatnonzero(~is_covered).tolist()
+        if not kept or not left_out:
             return X, sample_weight
-        left_out = sorted(set(range(len(X))) - set(kept))
         named = ", ".join(map(str, left_out[:MOST_NAMED])) + ", ..." * (len(left_out) > MOST_NAMED)
         warnings.warn(
             f"no template covers {len(left_out)} string(s) ({named}): left out of the fit",
@@ -276,93 +318,6 @@ class TemplateGrammar(TreeEstimator):
         if sample_weight is not None and len(np.shape(sample_weight)) == 1:
             sample_weight = np.asarray(sample_weight)[kept]
         return [X[s] for s in kept], sample_weight
-
-    # ------------------------------------------------------------------------------------ answers
-
-    def predict(self, X: Rows, *, parameters: str = "fitted") -> list[list[Any]]:
-        """The segments of each string: strings, or parts of what was given.
-
-        Parameters
-        ----------
-        X : strings, as in `fit`. Substrings that the fit has not seen have their prior counts.
-        parameters : "fitted", the potentials of the fitted rule; "mean", posterior means.
-        """
-        found = self.parse(X, parameters=parameters)
-        return [[segment.text for segment in own] for own in found]
-
-    def parse(
-        self, X: Rows, *, method: str = "viterbi", parameters: str = "fitted"
-    ) -> list[list[Segment]]:
-        """The segments of each string with the names of their slots: the best segmentation.
-
-        Parameters
-        ----------
-        X, parameters : as in `predict`.
-        method : "viterbi".
-        """
-        self._check_method(method)
-        fitted, table, potentials = self._ask(X, parameters)
-        with workers(self.n_jobs) as pool:
-            marks, _ = parse_units(fitted.model, potentials, table.whole(), pool)
-        return self._trees(marks, X, table)
-
-    def _trees(self, found: Companion, X: Any, table: Stack) -> list[list[Segment]]:
-        return [
-            self._segments(found.of(s), part) for s, part in enumerate(cast("Sequence[Any]", X))
-        ]
-
-    def _segments(self, marks: Array, given: Any) -> list[Segment]:
-        slots, begins = parse_templates(self.templates), np.flatnonzero(marks).tolist()
-        found = []
-        for begin, end in zip(begins, [*begins[1:], len(marks)], strict=True):
-            name = slots.names[slots.name[marks[begin] - 1]]
-            found.append(Segment(name, given[begin:end], begin, end))
-        return found
-
-    def parse_proba(self, X: Rows, *, parameters: str = "fitted") -> list[Array]:
-        """Probability (n,) that a segment begins at each letter.
-
-        Parameters
-        ----------
-        X, parameters : as in `predict`.
-        """
-        fitted, table, potentials = self._ask(X, parameters)
-        with workers(self.n_jobs) as pool:
-            found = share_parts(fitted.model, potentials, table.whole(), pool)
-        return [found.of(s) for s in range(table.n_spans)]
-
-    # ------------------------------------------------------------------------------------ learned
-
-    @property
-    def names_(self) -> list[str]:
-        """Names of slots, in the order of all tables."""
-        return list(parse_templates(self.templates).names)
-
-    @property
-    def template_(self) -> Array:
-        """(T,) posterior mean probability of each template."""
-        return np.exp(self._require_fitted().predictive()["template"])
-
-    def _apart(self, k: int) -> str:
-        name = f"{self.names_[k]} -> "
-        own = [rule.text for rule in self.top_rules(200) if rule.text.startswith(name)]
-        return ", ".join(text.removeprefix(name) for text in own[:5])
-
-    def top_rules(self, n: int = 10) -> list[Rule]:
-        """The n substrings of slots most often expected in the training strings."""
-        fitted = self._require_fitted()
-        prior, counts = fitted.model.prior, fitted.counts["segment"]
-        assert isinstance(prior, SlotTables)
-        chances = fitted.predictive()["segment"]
-        letters = next(iter(self.categories_.values()), None)
-        found = []
-        for flat in np.argsort(-counts, axis=None, kind="stable")[: int(n)]:
-            c, v = np.unravel_index(flat, counts.shape)
-            codes = prior.substrings.letters_of(int(v))
-            text = "".join(str(code if letters is None else letters[code]) for code in codes)
-            rule = f"{self.names_[c]} -> {text}"
-            found.append(Rule(rule, float(np.exp(chances[c, v])), float(counts[c, v])))
-        return found
 
 
 def _letters_of(X: Any) -> Any:
@@ -379,13 +334,20 @@ def _codes(table: Stack) -> Array:
     return np.ascontiguousarray(np.asarray(table.rows)[:, 0], dtype=np.int64)
 
 
-def _widened(counts: Summary, size: int) -> Summary:
-    """Counts with more substrings, of which nothing was seen."""
-    old = counts["segment"]
-    if old.shape[1] == size:
-        return counts
-    wider = {}
+def _known(fitted: Fitted) -> Substrings:
+    """The substrings that a fit has tables of."""
+    prior = fitted.model.prior
+    assert isinstance(prior, SlotTables)
+    return prior.substrings
+
+
+def _widened(fitted: Fitted, listed: Substrings) -> Fitted:
+    """The fit with more substrings, of which nothing was seen."""
+    prior, counts, size = fitted.model.prior, fitted.counts, len(listed.prefix)
+    assert isinstance(prior, SlotTables)
+    old, wider = counts["segment"], {}
     for name in ("segment", "log_absent"):
         wider[name] = np.zeros((len(old), size))
         wider[name][:, : old.shape[1]] = counts[name]
-    return replace(counts, arrays={**counts.arrays, **wider})
+    model = replace(fitted.model, prior=prior.listing(listed))
+    return replace(fitted, model=model, counts=replace(counts, arrays={**counts.arrays, **wider}))

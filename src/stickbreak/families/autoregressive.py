@@ -20,7 +20,6 @@ from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
-from scipy.linalg import block_diag
 
 from stickbreak.data import Scale
 from stickbreak.kernels.quadratic import update_factors
@@ -145,9 +144,11 @@ class AutoregressiveGaussian(LaggedMoments):
     @cached_property
     def _prior_once(self) -> tuple[float, Array, float, Array]:
         assert self.dof is not None
-        scatter = block_diag(
-            self.mean_strength * self.context, (self.dof - self.n_values - 1) * self.covariance
-        )
+        first = self.mean_strength * np.asarray(self.context)
+        second = (self.dof - self.n_values - 1) * np.asarray(self.covariance)
+        W = len(first)
+        scatter = np.zeros((W + len(second), W + len(second)))
+        scatter[:W, :W], scatter[W:, W:] = first, second
         average = (np.concatenate([self.context_mean, self.offset]) - self.center) / self.scale
         return self.offset_strength, average, self.dof, scatter / np.outer(self.scale, self.scale)
 

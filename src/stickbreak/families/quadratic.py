@@ -11,7 +11,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.linalg import solve_triangular
 
 from stickbreak.kernels.quadratic import full_features, shifted_features
 from stickbreak.kernels.sparse import add_sparse_full, dot_sparse_full
@@ -80,6 +79,8 @@ class FullForm:
 
     def solve(self, k: int, features: Array) -> Array:
         """(D, n) inverse(factor) (z - mean) of component k."""
+        from scipy.linalg import solve_triangular  # slow to import, and few models need it
+
         away = (features[1 : 1 + self.mean.shape[1]] - self.anchor[k][:, None]) - self.mean[k][
             :, None
         ]

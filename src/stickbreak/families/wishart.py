@@ -11,7 +11,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from scipy.linalg import solve_triangular
 from scipy.special import digamma
 
 from stickbreak.errors import DataWarning
@@ -177,6 +176,8 @@ def learn_covariance(family: Any, counts: Counts, scale: Array) -> Any:
 
 def whiten(scatter: Array, away: Array) -> Array:
     """Columns of away (D, n), in coordinates where the scatter (D, D) is the identity."""
+    from scipy.linalg import solve_triangular  # slow to import, and few models need it
+
     factor = np.linalg.cholesky(scatter)
     return np.asarray(solve_triangular(factor, away, lower=True, check_finite=False))
 

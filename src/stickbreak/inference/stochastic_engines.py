@@ -138,8 +138,9 @@ class StochasticVB(SparseEngine, _BatchEngine):
     Parameters
     ----------
     batch_size : rows of a step, or whole sequences or documents where the data are such. Default:
-        1,024 rows; 64 sequences, or fewer that hold about 8,192 rows; 256 documents. If there are
-        fewer, a step takes all of them, as in scikit-learn, and a `DataWarning` says so.
+        1,024 rows; 64 sequences, or fewer that hold about 8,192 rows; 256 documents; a sixth of
+        sentence pairs, at most 4,096. If there are fewer, a step takes all of them, as in
+        scikit-learn, and a `DataWarning` says so.
     kappa, delay : the step size at step t = 1, 2, ... is (delay + t) ** -kappa. Default: 0.6 and
         10. If neither these nor `first_rate` nor `batch_size` are given, sequences of 128 to
         4,369 rows on average have larger steps: 64 of them or fewer with about 32,768 rows,
@@ -184,7 +185,8 @@ class StochasticCollapsedVB(_BatchEngine):
         probabilities of steps averaged over the state before and the state after; "counts", as
         published, where those on the left are not divided by their sums; or "none": it begins in
         the long-run distribution.
-    batch_size : as in `StochasticVB`; of blocks, as many as hold about 8,192 rows.
+    batch_size : as in `StochasticVB`; of blocks, as many as hold about 8,192 rows; of sentence
+        pairs 1,024.
     kappa, delay, first_rate : as in `StochasticVB`.
     max_iter, tol : most laps; stop when laps gain no more than tol nats per row beyond noise.
     reorder, trace_visits, checkpoint, checkpoint_every, callbacks : see `Engine`.

@@ -20,7 +20,7 @@ from stickbreak.stats import Regroup, Summary
 from .blocks import newborns_from_blocks
 from .little_fits import Goal, little_fit, nearest, overrated, rows_of, side_by_side
 from .merge import Merge
-from .newborns import Newborns, newborns_from_rows, newborns_from_units
+from .newborns import Newborns, newborns_from_rows, newborns_from_seeds, newborns_from_units
 from .own_rows import own_rows, own_units
 from .redistribute import Redistribution, RedistributionProposal
 from .stream_births import gain_together
@@ -35,6 +35,7 @@ MAKERS: dict[str, Callable[[Scene, int, int, int], Newborns | None]] = {
     "rows": newborns_from_rows,
     "blocks": newborns_from_blocks,
     "units": newborns_from_units,
+    "seeds": newborns_from_seeds,
 }
 N_COARSE = 10
 # Two far clusters of one component, as large as each other, have a kurtosis of 1 instead of 3: 3.7

@@ -23,7 +23,7 @@ from .merge import Merge
 if TYPE_CHECKING:
     from stickbreak.models import Model
 
-__all__ = ["Newborns", "newborns_from_rows", "newborns_from_units"]
+__all__ = ["Newborns", "newborns_from_rows", "newborns_from_seeds", "newborns_from_units"]
 
 N_COARSE = 10  # passes of k-means that newborns begin with
 LEAST_WORDS = 3.0  # units with fewer rows of the target are left out
@@ -61,8 +61,19 @@ def newborns_from_rows(scene: Scene, target: int, n_newborn: int, n_passes: int)
         newborns = _of_some_size(mixture, found.counts)
         if newborns is not None:
             return newborns
-    halves = from_plusplus(mixture, table, min(2, table.n_rows), scene.rng, n_passes=2)
-    return _of_some_size(mixture, halves.seed)
+    return newborns_from_seeds(scene, target, 2, n_passes)
+
+
+def newborns_from_seeds(
+    scene: Scene, target: int, n_newborn: int, n_passes: int
+) -> Newborns | None:
+    """Newborns that begin with a few rows of the target each; none are joined."""
+    table = rows_of(scene.model, scene.sample, (target,))
+    if table is None:
+        return None
+    mixture = scene.model.mixture()
+    found = from_plusplus(mixture, table, min(n_newborn, table.n_rows), scene.rng, n_passes=2)
+    return _of_some_size(mixture, found.seed)
 
 
 def _of_some_size(mixture: Model, counts: Summary) -> Newborns | None:

@@ -203,7 +203,7 @@ def split(scene: Scene, target: int, newborns: Newborns) -> tuple[Summary, Field
     """Counts and parameters with newborns in place of the target, at the end.
 
     The prior's counts are divided by size. Most steps from the target to itself stay within the
-    same newborn.
+    same newborn. Rules with newborns are divided at random: those that are alike would stay alike.
     """
     model, axis = scene.model, scene.model.axis
     others = [k for k in range(len(scene.ids)) if k != target]
@@ -218,6 +218,8 @@ def split(scene: Scene, target: int, newborns: Newborns) -> tuple[Summary, Field
             arrays[name] = np.concatenate([kept[name], known[name]], axis=field.axes.index(axis))
         else:
             arrays[name] = _share_out(wide[name], field.axes, axis, shares)
+            if field.axes.count(axis) == 3:
+                arrays[name] = _unlike(arrays[name], len(shares), scene.rng)
     params = scene.params.permute(axis, order)
     own = {
         n: _share_out(a, params.layout[n].axes, axis, shares)
@@ -238,3 +240,13 @@ def _share_out(values: Array, axes: tuple[str | None, ...], axis: str, shares: A
         stays = np.eye(len(shares)) * both.sum(axis=-1, keepdims=True)
         both[...] = STAY * stays + (1.0 - STAY) * both
     return out
+
+
+def _unlike(rules: Array, n_new: int, rng: np.random.Generator) -> Array:
+    """Rules (K, K, K) with those of the last n_new categories at random; the sum stays."""
+    is_new = np.arange(len(rules)) >= len(rules) - n_new
+    takes_part = is_new[:, None, None] | is_new[:, None] | is_new
+    found = np.where(takes_part, rules * rng.standard_exponential(rules.shape), rules)
+    divided, total = found[takes_part].sum(), rules[takes_part].sum()
+    found[takes_part] *= total / divided if divided > 0 else 1.0
+    return found

@@ -30,6 +30,7 @@ __all__ = ["SentencePairs", "open_pairs", "read_pairs"]
 
 PIECE = 1 << 22  # words of a spooled text that are numbered at once
 STEP_PAIRS = 1024  # of a stochastic step, which makes weights of all pairs of words that there are
+VARIATIONAL_PAIRS, VARIATIONAL_STEPS = 4096, 6  # most pairs of a step under E[log]; steps of a lap
 
 
 @dataclass(frozen=True)
@@ -104,6 +105,7 @@ def read_pairs(
         offsets=offsets,
         companion=Companion(words, word_offsets),
         step_sequences=STEP_PAIRS,
+        variational_step=min(VARIATIONAL_PAIRS, -(-len(kept) // VARIATIONAL_STEPS)),
     )
     return SentencePairs(table, kept, bitext), known
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 
 from stickbreak.protocols import Array
 
@@ -102,6 +101,8 @@ def partners_of(counts: Array) -> dict[int, int]:
     """The component of the second model that goes with one of the first, one to one, where they
     share rows: those pairs that keep most rows together.
     """
+    from scipy.optimize import linear_sum_assignment  # slow to import, and few pages need it
+
     one, other = linear_sum_assignment(-np.asarray(counts))
     return {int(k): int(j) for k, j in zip(one, other, strict=True) if counts[k, j] > 0}
 

@@ -40,13 +40,14 @@ Piece = tuple[Batch, Batch, Local]
 class Division(NamedTuple):
     """How a birth divides a component's rows among newborns.
 
-    by : what stays together: single "rows", "blocks" of successive rows, or whole "units"
+    by : what stays together: single "rows", "blocks" of successive rows, or whole "units"; or
+        "seeds", few rows each, where rows alone do not tell which newborn is theirs
     part : a trial makes n_newborn // part newborns
     n_more : number of nearest neighbors whose rows are divided as well
     keeps : whether the target survives as the first newborn
     """
 
-    by: Literal["rows", "blocks", "units"]
+    by: Literal["rows", "blocks", "units", "seeds"]
     part: int = 1
     n_more: int = 0
     keeps: bool = False

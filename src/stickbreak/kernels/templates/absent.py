@@ -20,11 +20,14 @@ __all__ = ["LEAST", "log_present", "log_without"]
 LEAST = -40.0  # of a log of q(not at a place)
 RARE = 1e-9  # q below this is zero: sums that change in place are as exact
 SURE = 1.0 - 1e-15
+SMALL = 1e-4  # shares below: three terms of the series leave an error of 3e-13 of the value
 
 
 @kernel
 def log_without(share):
     """Log of q(not at a place), from LEAST to 0."""
+    if share < SMALL:  # most shares are, and a logarithm takes ten times as long
+        return -share * (1.0 + share * (0.5 + share / 3.0))
     return max(math.log1p(-share), LEAST) if share < 1.0 else LEAST
 
 

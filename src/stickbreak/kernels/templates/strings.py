@@ -120,7 +120,7 @@ def pick_strings(slots, w, table, ids, offsets, uniforms, out_marks, out_log_z):
 
 @kernel
 def count_marks(
-    slots, marks, ids, offsets, times, out_template, out_repeat, out_segment, out_absent, out_rows
+    slots, marks, ids, offsets, times, out_template, out_repeat, out_segment, out_absent
 ):
     """Counts of given segmentations, see `pick_segments`, += times (S,)."""
     for s in range(offsets.shape[0] - 1):
@@ -135,7 +135,4 @@ def count_marks(
             out_segment[c, at] += times[s]
             out_absent[c, at] += times[s] * LEAST
             out_repeat[q, 0 if i < hi and marks[i] == marks[begin] else 1] += times[s]
-            if out_rows.shape[0] > 0:
-                for k in range(begin, i):
-                    out_rows[k, c] += times[s]
             begin = i

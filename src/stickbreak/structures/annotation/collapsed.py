@@ -23,7 +23,7 @@ from stickbreak.protocols import Array, SweptLane
 from stickbreak.stats import Field, Fields
 
 from ..base import BaseStructure
-from ..tree_units import require_trees, unit_times
+from ..tree_units import require_swept, unit_times
 
 __all__ = ["SweptAnnotation", "given_trees", "tables_of"]
 
@@ -102,8 +102,7 @@ class SweptAnnotation(BaseStructure):
             tables, totals, groups, units, own, how.block, how.is_part, how.is_measured, out, sums,
             found,
         )  # fmt: skip
-        if bad >= 0:
-            require_trees(np.array([-np.inf]), batch.part(bad, bad + 1))
+        require_swept(bad, batch)
         return float(found[0]), float(found[1])
 
 

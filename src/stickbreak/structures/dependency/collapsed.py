@@ -24,7 +24,7 @@ from stickbreak.protocols import Array, SweptLane
 from stickbreak.stats import Field, Fields
 
 from ..base import BaseStructure
-from ..tree_units import require_trees, unit_times
+from ..tree_units import require_swept, unit_times
 
 __all__ = ["SweptDependency", "dependency_tables", "known_heads"]
 
@@ -74,8 +74,7 @@ class SweptDependency(BaseStructure):
             tables, tables.attach.sum(-1), prior, batch.rows, batch.offsets, known_heads(batch),
             is_used, own, how.block, how.is_part, how.is_measured, out, found,
         )  # fmt: skip
-        if bad >= 0:
-            require_trees(np.array([-np.inf]), batch.part(bad, bad + 1))
+        require_swept(bad, batch)
         return float(found[0]), float(found[1])
 
 

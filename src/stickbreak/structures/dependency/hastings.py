@@ -12,7 +12,7 @@ from stickbreak.protocols import Array, SweptLane
 from stickbreak.stats import Field, Fields
 
 from ..labels import require_single
-from ..tree_units import require_trees, unit_times
+from ..tree_units import require_swept, unit_times
 from .collapsed import SweptDependency, dependency_tables, known_heads
 
 __all__ = ["DrawnDependency"]
@@ -50,8 +50,7 @@ class DrawnDependency(SweptDependency):
             is_used, heads, how.is_part, how.seeds, how.power, lane.own["accepted"],
             dependency_tables(lane.out), log_z,
         )  # fmt: skip
-        if bad >= 0:
-            require_trees(np.array([-np.inf]), batch.part(bad, bad + 1))
+        require_swept(bad, batch)
         lane.own["head"][...] = heads + 1
         return float(log_z[0]), 0.0
 

@@ -26,7 +26,7 @@ from stickbreak.protocols import Array, Local, Out, Potentials
 from stickbreak.stats import Fields
 
 from ..base import one_hot
-from ..tree_units import require_trees, unit_times
+from ..tree_units import ParsedUnits, require_trees, unit_times
 from .collapsed import known_heads
 from .hastings import DrawnDependency
 
@@ -37,7 +37,7 @@ WORK = 1 / 14  # of n^3, in rows of a chain: measured
 
 
 @dataclass(frozen=True)
-class Dependency(DrawnDependency):
+class Dependency(ParsedUnits, DrawnDependency):
     """q(tree) of every sentence by the inside-outside algorithm for split heads, n^3.
 
     max_length : most words of a sentence, which collapsed sweeps make room for
@@ -45,7 +45,7 @@ class Dependency(DrawnDependency):
 
     max_length: int = 60
 
-    has_best = draws = names_components = has_trees = True
+    names_components = True
     n_uniforms = 2
 
     def unit_work(self, batch: Batch) -> Array:
@@ -65,28 +65,11 @@ class Dependency(DrawnDependency):
         tables = Tables(*(out[name] for name in NAMES))
         infer_sentences(linear, logs, *_words(block), times, tables, heads, log_z)
         require_trees(log_z, block)
-        return Local(float(times @ log_z), self._tags(potentials, block))
+        return Local(float(times @ log_z), one_hot(block.rows, self.n_labels(potentials), block))
 
-    def infer_best(
-        self, potentials: Potentials, block: Batch, warm: Fields | None, out: Out
-    ) -> Local:
-        """Counts of the best tree of every sentence."""
-        return self._infer_one(potentials, block, None, out)
-
-    def infer_drawn(self, potentials: Potentials, block: Batch, uniforms: Array, out: Out) -> Local:
-        """Counts of a drawn tree of every sentence."""
-        return self._infer_one(potentials, block, uniforms, out)
-
-    def _infer_one(
-        self, potentials: Potentials, block: Batch, uniforms: Array | None, out: Out
-    ) -> Local:
-        trees, log_z = self.parse(potentials, block, uniforms)
-        self.count_trees(trees, block, out)
-        return Local(float(unit_times(block) @ log_z), self._tags(potentials, block))
-
-    def _tags(self, potentials: Potentials, block: Batch) -> Array:
-        """(n, V) shares of rows, which are given."""
-        return one_hot(block.rows, len(potentials["root"]), block)
+    def labels_in(self, trees: Companion, block: Batch) -> Array:
+        """(n,) the tags that were given."""
+        return np.asarray(block.rows)
 
     # ------------------------------------------------------------------------------ trees
 

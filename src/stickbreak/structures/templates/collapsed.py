@@ -29,7 +29,7 @@ from stickbreak.stats import Field, Fields
 
 from ..base import BaseStructure
 from ..labels import require_single
-from ..tree_units import require_trees, unit_times
+from ..tree_units import require_swept, unit_times
 
 __all__ = ["SweptTemplates", "segment_ids", "slots_of"]
 
@@ -111,8 +111,7 @@ class SweptTemplates(BaseStructure):
                 slots, counts, prior, units, _own(lane.own), how.block, how.is_part,
                 how.is_measured, out, found,
             )  # fmt: skip
-        if bad >= 0:
-            require_trees(np.array([-np.inf]), batch.part(bad, bad + 1))
+        require_swept(bad, batch)
         return float(found[0]), float(found[1])
 
 

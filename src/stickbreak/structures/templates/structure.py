@@ -22,14 +22,14 @@ from stickbreak.kernels.templates.strings import (
 from stickbreak.protocols import Array, Local, Out, Potentials
 from stickbreak.stats import Fields
 
-from ..tree_units import require_trees, unit_times
+from ..tree_units import ParsedUnits, require_trees, unit_times
 from .collapsed import SweptTemplates, segment_ids, slots_of
 
 __all__ = ["SlotTemplates"]
 
 
 @dataclass(frozen=True)
-class SlotTemplates(SweptTemplates):
+class SlotTemplates(ParsedUnits, SweptTemplates):
     """q(segments) of every string, by sums over where segments begin and end.
 
     templates : see `parse_templates`; max_segment : most letters of a segment
@@ -38,7 +38,7 @@ class SlotTemplates(SweptTemplates):
     templates: str = "Word+"
     max_segment: int = 10
 
-    has_best = draws = names_components = has_trees = True
+    names_components = True
     n_uniforms = 3
 
     def unit_work(self, batch: Batch) -> Array:
@@ -58,24 +58,6 @@ class SlotTemplates(SweptTemplates):
         )
         require_trees(log_z, block)
         return Local(float(times @ log_z), np.asfortranarray(rows))
-
-    def infer_best(
-        self, potentials: Potentials, block: Batch, warm: Fields | None, out: Out
-    ) -> Local:
-        """Counts of the best segmentation of every string."""
-        return self._infer_one(potentials, block, None, out)
-
-    def infer_drawn(self, potentials: Potentials, block: Batch, uniforms: Array, out: Out) -> Local:
-        """Counts of a drawn segmentation of every string."""
-        return self._infer_one(potentials, block, uniforms, out)
-
-    def _infer_one(
-        self, potentials: Potentials, block: Batch, uniforms: Array | None, out: Out
-    ) -> Local:
-        trees, log_z = self.parse(potentials, block, uniforms)
-        rows = np.zeros((block.n_rows, len(potentials["segment"])))
-        self._count(trees, block, out, rows)
-        return Local(float(unit_times(block) @ log_z), np.asfortranarray(rows))
 
     def _weights(self, potentials: Potentials) -> tuple[object, SlotWeights, Array]:
         repeat = np.ascontiguousarray(potentials["repeat"].T)
@@ -104,13 +86,9 @@ class SlotTemplates(SweptTemplates):
 
     def count_trees(self, trees: Companion, block: Batch, out: Out) -> None:
         """Add the counts of given segmentations, marks (n,)."""
-        self._count(trees, block, out, np.zeros((0, 1)))
-
-    def _count(self, trees: Companion, block: Batch, out: Out, rows: Array) -> None:
         ids, offsets = _strings(block)
         marks = np.ascontiguousarray(trees.rows, dtype=np.int64)
-        slots = slots_of(self._parsed)
-        count_marks(slots, marks, ids, offsets, unit_times(block), *_tables(out), rows)
+        count_marks(slots_of(self._parsed), marks, ids, offsets, unit_times(block), *_tables(out))
 
     # ------------------------------------------------------------------------------ labels, scores
 
@@ -123,18 +101,15 @@ class SlotTemplates(SweptTemplates):
         sum_strings(*self._weights(potentials), *_strings(block), log_z)
         return log_z
 
-    def best(self, potentials: Potentials, block: Batch) -> Array:
-        """(n,) name above each letter in the best segmentation."""
-        return self._names(self.parse(potentials, block)[0])
-
-    def sample(self, potentials: Potentials, block: Batch, rng: np.random.Generator) -> Array:
-        """(n,) name above each letter in a drawn segmentation."""
-        return self._names(self.parse(potentials, block, rng.random((block.n_rows, 3)))[0])
-
-    def _names(self, trees: Companion) -> Array:
+    def labels_in(self, trees: Companion, block: Batch) -> Array:
+        """(n,) name above each letter."""
         begins = np.flatnonzero(trees.rows)
         slots = np.repeat(trees.rows[begins] - 1, np.diff(np.append(begins, len(trees.rows))))
         return np.asarray(self._parsed.name[slots])
+
+    def n_labels(self, potentials: Potentials) -> int:
+        """The number of names."""
+        return len(potentials["segment"])
 
 
 def _strings(block: Batch) -> tuple[Array, Array]:

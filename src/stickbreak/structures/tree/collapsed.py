@@ -26,7 +26,7 @@ from stickbreak.stats import Field, Fields
 
 from ..base import BaseStructure
 from ..chain.collapsed import legal_rows, used_units
-from ..tree_units import require_trees
+from ..tree_units import require_swept
 
 __all__ = [
     "EMIT", "SPLIT", "SweptTree", "known_brackets", "tree_counts", "tree_prior", "tree_units",
@@ -101,8 +101,7 @@ class SweptTree(BaseStructure):
             Symbols(*lane.live), tree_counts(lane.tables), tree_prior(lane.pseudo), units, own,
             how.block, how.is_part, how.is_measured, *outs, found,
         )  # fmt: skip
-        if bad >= 0:
-            require_trees(np.array([-np.inf]), batch.part(bad, bad + 1))
+        require_swept(bad, batch)
         return float(found[0]), float(found[1])
 
     def absent_of(self, own: Fields) -> tuple[Array, Array]:

@@ -12,7 +12,7 @@ from stickbreak.protocols import Array, SweptLane
 from stickbreak.stats import Field, Fields
 
 from ..labels import read_states, require_single
-from ..tree_units import require_trees
+from ..tree_units import require_swept
 from .collapsed import SweptTree, tree_counts, tree_prior, tree_units
 
 __all__ = ["DrawnTree"]
@@ -59,8 +59,7 @@ class DrawnTree(SweptTree):
             Symbols(*lane.live), tree_counts(lane.tables), tree_prior(lane.pseudo), units, trees,
             how.is_part, how.seeds, how.power, lane.own["accepted"], *outs, log_z,
         )  # fmt: skip
-        if bad >= 0:
-            require_trees(np.array([-np.inf]), batch.part(bad, bad + 1))
+        require_swept(bad, batch)
         rows = np.repeat(units.is_used, np.diff(np.asarray(batch.offsets)))
         lane.own["state"][rows] = trees.states[rows] + 1
         return float(log_z[0]), 0.0

@@ -24,8 +24,8 @@ from stickbreak.kernels.tree.sentences import (
 from stickbreak.protocols import Array, Local, Out, Potentials
 from stickbreak.stats import Fields
 
-from ..base import one_hot, row_evidence
-from ..tree_units import require_trees, unit_times
+from ..base import Division, row_evidence
+from ..tree_units import ParsedUnits, require_trees, unit_times
 from .collapsed import EMIT, SPLIT, known_brackets
 from .hastings import DrawnTree
 
@@ -35,11 +35,14 @@ WORK = 1 / 2  # of n^3, in rows of a chain: measured with ten categories
 
 
 @dataclass(frozen=True)
-class Tree(DrawnTree):
+class Tree(ParsedUnits, DrawnTree):
     """q(tree) of every sentence by the inside-outside algorithm, n^3 K^2 + n^2 K^3."""
 
-    has_best = draws = has_trees = True
     patience = np.inf
+    births = (
+        Division("seeds"), Division("seeds", 4), Division("seeds", 4),
+        Division("seeds", 4, n_more=1),
+    )  # fmt: skip
 
     def unit_work(self, batch: Batch) -> Array:
         """(units,) n^3 of each sentence, and its words."""
@@ -65,24 +68,6 @@ class Tree(DrawnTree):
         out["kind"][:, SPLIT] += counts.sum(1)
         out["binary_rule"] += counts.reshape(K, K, K)
         return Local(float(times @ log_z), np.asfortranarray(rows))
-
-    def infer_best(
-        self, potentials: Potentials, block: Batch, warm: Fields | None, out: Out
-    ) -> Local:
-        """Counts of the best tree of every sentence."""
-        return self._infer_one(potentials, block, None, out)
-
-    def infer_drawn(self, potentials: Potentials, block: Batch, uniforms: Array, out: Out) -> Local:
-        """Counts of a drawn tree of every sentence."""
-        return self._infer_one(potentials, block, uniforms, out)
-
-    def _infer_one(
-        self, potentials: Potentials, block: Batch, uniforms: Array | None, out: Out
-    ) -> Local:
-        trees, log_z = self.parse(potentials, block, uniforms)
-        self.count_trees(trees, block, out)
-        shares = one_hot(_categories(trees, block), len(potentials["root"]), block)
-        return Local(float(unit_times(block) @ log_z), shares)
 
     # ------------------------------------------------------------------------------ trees
 
@@ -132,13 +117,9 @@ class Tree(DrawnTree):
         sum_sentences(weights_of(logs), logs, *sentences_of(potentials, block), log_z)
         return log_z
 
-    def best(self, potentials: Potentials, block: Batch) -> Array:
-        """(n,) category above each word in the best tree."""
-        return _categories(self.parse(potentials, block)[0], block)
-
-    def sample(self, potentials: Potentials, block: Batch, rng: np.random.Generator) -> Array:
-        """(n,) category above each word in a drawn tree."""
-        return _categories(self.parse(potentials, block, rng.random(block.n_rows))[0], block)
+    def labels_in(self, trees: Companion, block: Batch) -> Array:
+        """(n,) category above each word: those of nodes without children, in order."""
+        return np.ascontiguousarray(trees.rows[trees.rows[:, 2] < 0, 3])
 
 
 def log_grammar(potentials: Potentials) -> LogGrammar:
@@ -160,11 +141,6 @@ def sentences_of(potentials: Potentials, block: Batch) -> tuple[Array, Array, Ar
     assert block.offsets is not None
     evidence = row_evidence(potentials, block) + potentials["kind"][:, EMIT]
     return np.ascontiguousarray(evidence), block.offsets, *known_brackets(block)
-
-
-def _categories(trees: Companion, block: Batch) -> Array:
-    """(n,) category above each word: those of nodes without children, in order."""
-    return np.ascontiguousarray(trees.rows[trees.rows[:, 2] < 0, 3])
 
 
 def most_expected_spans(shares: Array, n: int) -> Array:
