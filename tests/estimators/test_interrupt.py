@@ -180,7 +180,7 @@ def test_interrupted_at_any_moment_the_model_is_usable_or_not_fitted(engine):
     n_usable = 0
     try:
         for delay in np.random.default_rng(1).uniform(0.002, 0.08, 25):
-            model = sb.DPMixture(6, inference=ENGINES[engine], random_state=0)
+            model = sb.DPMixture(6, inference=ENGINES[engine], init="k-means++", random_state=0)
             signal.setitimer(signal.ITIMER_PROF, delay)
             with contextlib.suppress(KeyboardInterrupt):  # also while the timer is stopped
                 try:

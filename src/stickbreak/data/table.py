@@ -160,13 +160,11 @@ class Table:
         """At most `size` rows, drawn without replacement from those that count, as a table in
         memory.
         """
-        if self.n_rows <= size:
+        if self.n_rows <= size and not is_on_disk(self.rows):
             return self
-        from_: Any = self.n_rows
-        if self.repeats is not None:
-            from_ = np.flatnonzero(self.repeats)
-            size = min(size, len(from_))
-        at = np.sort(rng.choice(from_, size, replace=False))
+        at = np.arange(self.n_rows) if self.repeats is None else np.flatnonzero(self.repeats)
+        if len(at) > size:
+            at = np.sort(rng.choice(at, size, replace=False))
         repeats = None if self.repeats is None else self.repeats[at]
         rows: Any = self.rows[at]
         return Table(rows if is_sparse(rows) else np.array(rows), repeats)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stickbreak.data import Sequences, Table
+from stickbreak.data import Sequences, Table, is_on_disk
 from stickbreak.inference import Start
 from stickbreak.protocols import Array, Pool
 from stickbreak.stats import SERIAL
@@ -42,7 +42,7 @@ def from_better(
     table = replace(data.some_rows(MOST_ROWS, rng), sets=None)
     if completes(model, table):
         return plain  # sweeps take complete rows
-    swept = from_collapsed(model, table, n_components, rng, n_sweeps=N_SWEEPS, pool=pool)
+    swept = from_collapsed(model, table, n_components, rng, n_sweeps=N_SWEEPS, pool=pool.here)
     if table.n_rows < data.n_rows:
         swept = Start(swept.seed.scale(data.n_units / table.n_units), swept.params)
     return best_start(model, table, [plain, swept], pool)
@@ -64,8 +64,9 @@ def from_swept(
     some = some_sequences(data, rng, MOST_ORDERED)
     if not model.sweeps or some.n_spans < 2 or completes(model, some):
         return None
+    near = pool if is_on_disk(some.rows) else pool.here  # samples do not travel
     found = from_collapsed(
-        model, some, n_components, rng, n_sweeps=N_CHAIN_SWEEPS, legal=legal, pool=pool
+        model, some, n_components, rng, n_sweeps=N_CHAIN_SWEEPS, legal=legal, pool=near
     )
     return Start(found.seed.scale(data.n_units / some.n_units), found.params)
 
@@ -77,7 +78,7 @@ def best_start(model: Model, some: Table, starts: Sequence[Start], pool: Pool) -
     It is given back as it was. some : the rows to compare on
     """
     makers = [partial(_itself, start) for start in starts]
-    fits = race(replace(model, learns=False), some, makers, pool.here, settles=False)
+    fits = race(replace(model, learns=False), some, makers, pool, settles=False)
     best = max(fit.bound for fit in fits)
     return starts[int(np.argmax([fit.bound >= best - MARGIN * abs(best) for fit in fits]))]
 

@@ -8,9 +8,10 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from stickbreak.data import Table
+from stickbreak.data import Table, is_on_disk
 from stickbreak.inference import BatchVB, Result, Start, run
 from stickbreak.protocols import Pool
+from stickbreak.stats import SERIAL
 
 from .local import require_whole_run
 
@@ -40,7 +41,7 @@ def race(
 
     settles : whether the best goes on until it has settled, when it is the only one left
     """
-    fits = list(pool.map(partial(_settle, model, table, min(ROUND, LAPS)), makers))
+    fits = _settle_all(model, table, min(ROUND, LAPS), makers, pool)
     n_laps = ROUND
     while n_laps < LAPS:
         best = max(fit.bound for fit in fits)
@@ -50,7 +51,7 @@ def race(
             break
         laps = min(ROUND, LAPS - n_laps)
         again = [partial(_as_start, fit) for fit, on in zip(fits, goes_on, strict=True) if on]
-        later = iter(list(pool.map(partial(_settle, model, table, laps), again)))
+        later = iter(_settle_all(model, table, laps, again, pool))
         fits = [next(later) if on else fit for fit, on in zip(fits, goes_on, strict=True)]
         n_laps += laps
     return fits
@@ -71,8 +72,20 @@ def _as_start(fit: Result) -> Start:
     return Start(fit.counts, fit.params)
 
 
-def _settle(model: Model, table: Table, n_laps: int, make: Callable[[], Start]) -> Result:
+def _settle_all(
+    model: Model, table: Table, n_laps: int, makers: Sequence[Callable[[], Start]], pool: Pool
+) -> list[Result]:
+    """Side by side in threads here; of rows on disk one after another, wherever these are read."""
+    if is_on_disk(table.rows):
+        return [_settle(model, table, n_laps, make, pool) for make in makers]
+    return list(pool.here.map(partial(_settle, model, table, n_laps), makers))
+
+
+def _settle(
+    model: Model, table: Table, n_laps: int, make: Callable[[], Start], pool: Pool = SERIAL
+) -> Result:
     """Laps of variational Bayes from a start."""
-    found = run(model, BatchVB(moves=None, max_iter=n_laps, tol=TOL), table, make())
+    engine = BatchVB(moves=None, max_iter=n_laps, tol=TOL)
+    found = run(model, engine, table, make(), pool=pool)
     require_whole_run(found)
     return found

@@ -52,7 +52,7 @@ def from_settled(
     n = max(1, min(n_components, table.n_rows))
     starts = [partial(_coarse, fixed, table, n), partial(_noisy, fixed, table, n)]
     makers = [partial(make, own) for make, own in zip(starts, rng.spawn(2), strict=True)]
-    fits = race(fixed, table, makers, pool.here, settles=True)
+    fits = race(fixed, table, makers, pool, settles=True)
     found = max(fits, key=lambda fit: fit.bound)
     engine = BatchVB(moves=tuple(moves), max_iter=LAPS, tol=TOL)
     found = run(fixed, engine, table, _in_use(fixed, found), pool=pool.here)
