@@ -183,7 +183,7 @@ def by_default(task: Task, **given: Any) -> Found:
 PLAN: dict[str, tuple[Callable[[Task], Found], int]] = {  # and on how many data sets
     "tables": (by_tables, 10),
     f"tables after {DRAWN[0]} draws, merges": (partial(by_merges, n_draws=DRAWN[0]), 10),
-    f"tables after {DRAWN[1]} draws, merges": (partial(by_merges, n_draws=DRAWN[1]), 3),
+    f"tables after {DRAWN[1]} draws, merges": (partial(by_merges, n_draws=DRAWN[1]), 10),
     f"tables after {DRAWN[0]} draws": (by_drawn_tables, 3),
     "tables, merges": (by_local_merges, 3),
     "variational Bayes, moves": (by_moves, 5),

@@ -81,7 +81,7 @@ class Comparison:
         -------
         Report, with `save(path)`, `show()` and `html`.
         """
-        titles, cells = self._cells()
+        titles, cells = self._cells(without=("seconds",))  # the same models give the same page
         flow = None if self._flow is None else self._flow()
         compared = Compared(titles, cells, self.notes, flow, title, self._told_bounds())
         return write_comparison(compared)
@@ -123,13 +123,14 @@ class Comparison:
             if len(self) > 1 == len(found)
         }
 
-    def _cells(self) -> tuple[list[str], list[list[str]]]:
+    def _cells(self, without: Sequence[str] = ()) -> tuple[list[str], list[list[str]]]:
         """Titles and texts, without columns in which no model has anything of its own."""
         shared = self._shared()
         names = [
             f.name
             for f in fields(ComparedModel)
-            if any(_write(line, f.name) for line in self.models) and f.name not in shared
+            if any(_write(line, f.name) for line in self.models)
+            and f.name not in (*shared, *without)
         ]
         if all(line.objective in ("bound", "") for line in self.models):
             names = [name for name in names if name != "objective"]

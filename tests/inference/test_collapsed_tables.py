@@ -298,19 +298,31 @@ def test_settings_are_kept_in_files(tmp_path):
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"inference": "batch"}, r"root='tables' needs inference='collapsed'; got BatchVB"),
+        (
+            {"inference": "batch"},
+            "root='tables' needs inference='collapsed' or 'stochastic-collapsed'; got BatchVB",
+        ),
         ({"inference": "memoized"}, "needs inference='collapsed'"),
         ({"inference": "em"}, "needs inference='collapsed'"),
+        ({"inference": "stochastic"}, "needs inference='collapsed'"),
         ({"inference": "gibbs"}, "needs inference='collapsed'"),
         ({"inference": "collapsed-gibbs"}, "needs inference='collapsed'"),
-        ({"inference": "stochastic-collapsed"}, "needs inference='collapsed'"),
+        (
+            {"inference": "stochastic-collapsed", "learn_prior": True},
+            "learn_prior=True needs a variational engine",
+        ),
+        (
+            {"inference": sb.CollapsedVB(granularity="subsequence", moves=[sb.Merge()])},
+            "merges are tried on whole sequences",
+        ),
         ({"stickiness": 1.0}, "root='tables' has no stickiness"),
         ({"start_concentration": 3.0}, "start_concentration=3.0 is not for root='tables'"),
         ({"concentration": sb.GammaPrior()}, "concentration"),
         ({"root": sb.TableRoot("never")}, "existence must be one of"),
         (
             {"inference": sb.CollapsedVB(granularity="token")},
-            "granularity='token' is not for TableChain; choose one of auto, sequence, batch",
+            "granularity='token' is not for TableChain; choose one of auto, sequence, subsequence, "
+            "batch",
         ),
         (
             {"inference": sb.CollapsedVB(moves=[sb.Birth()])},

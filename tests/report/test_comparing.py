@@ -48,3 +48,16 @@ def test_comparison_of_two_models_has_the_flow_of_their_rows():
     gain = models[1].lower_bound_ - models[0].lower_bound_
     told = f"The bound of {found[1].name} is {gain:,.4g} nats above that of {found[0].name}. "
     assert told in text_of(parse(found.report().html))
+
+
+def test_numbers_of_the_table_sort_as_numbers_and_no_time_is_told():
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.normal(-5, 1, (50, 2)), rng.normal(5, 1, (50, 2))])
+    models = [sb.Mixture(k, random_state=0).fit(X) for k in (1, 2)]
+    tree = parse(sb.compare(models, X).report().html)
+    table = next(t for t in tree.iter("table") if "Models" in "".join(t.find("caption").itertext()))
+    heads = ["".join(cell.itertext()) for cell in table.find("thead/tr")]
+    assert "seconds" not in heads
+    at = heads.index("bound")
+    bounds = [float(row[at].get("data-v")) for row in table.find("tbody")]
+    assert bounds == pytest.approx([model.lower_bound_ for model in models], rel=1e-4)

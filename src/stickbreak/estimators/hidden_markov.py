@@ -167,9 +167,10 @@ class HDPHMM(SequenceEstimator):
         `concentration` above about 1 come out too small.
     root : "beta", a Beta posterior over the root's sticks, whose bound can choose the number of
         states; "point", a point estimate as in older work, whose bound cannot; "tables" or a
-        `TableRoot`, expected table counts for `inference="collapsed"`, which is then the default.
-        These learn `top_concentration`, and a `concentration` of at most the given one, which the
-        start row shares; without moves, states that the data do not ask for die out.
+        `TableRoot`, expected table counts for `inference="collapsed"`, which is then the default,
+        or `"stochastic-collapsed"`. These learn `top_concentration`, and a `concentration` of at
+        most the given one, which the start row shares; without moves, states that the data do not
+        ask for die out.
     allowed : as in `HMM`, for states 0 to n_components - 1. No move touches those named, nor any
         with a smaller number than one named, so that numbers stay as given. A listed word may have
         the states listed and no other, however many are born; states that no word lists, and
@@ -250,7 +251,7 @@ class HDPHMM(SequenceEstimator):
             warnings.simplefilter("ignore", StickbreakWarning)
             hdp_rows(**self._prior_of(self))
         super()._check_arguments()
-        require_sweeps(self, self.root)
+        require_sweeps(self, self.root, may_step=True)
 
     def _make_model(self, family: BaseFamily, prior: Mapping[str, Any]) -> Model:
         return hdp_hmm(family, learns=self.learn_prior, **prior)

@@ -57,7 +57,7 @@ class Compared:
 def write_comparison(compared: Compared) -> Report:
     """The page."""
     n = len(compared.cells)
-    rows = [[cell.strip() for cell in row] for row in compared.cells]
+    rows = [[row[0], *map(_sortable, row[1:])] for row in compared.cells]
     body: list[Any] = [
         tag("div", tag("p", _lead(compared, n), class_="lead"), class_="intro"),
         tag(
@@ -78,6 +78,15 @@ def write_comparison(compared: Compared) -> Report:
         told = "The flow of rows needs data and two models with labels of rows."
         body.append(tag("section", tag("h2", "Where rows went"), tag("p", told, class_="note")))
     return frame(compared.title, "comparison", join(body), values)
+
+
+def _sortable(cell: str) -> Any:
+    """A number, with its star, stands to the right and sorts as one; all else is text."""
+    text = cell.strip()
+    try:
+        return text.replace("-", "\u2212"), float(text.rstrip(" *").replace(",", ""))
+    except ValueError:
+        return text
 
 
 def _lead(compared: Compared, n: int) -> str:

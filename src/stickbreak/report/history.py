@@ -24,7 +24,7 @@ from .subject import Subject
 
 __all__ = ["Life", "lives_of", "write_history"]
 
-WIDTH, MOST_LINES = 1000, 120
+WIDTH, MOST_LINES, LEAST_LIFE = 1000, 120, 4  # pixels: a life of one lap is seen too
 MARKS = {"birth": "\u25b2", "merge": "\u25bc", "delete": "\u00d7", "loosen": "\u25c7"}
 
 
@@ -186,6 +186,7 @@ def _draw_lives(
     for life in lives:
         y, k = height[life.id], place.get(life.id)
         x1, x2 = across(max(life.begin, 1)), across(n if life.end is None else life.end)
+        x2 = max(x2, x1 + LEAST_LIFE)
         rank = subject.ranks.get(k) if k is not None else None
         look = "gone-line" if rank is None else color_of(rank)
         width = 1.0 if rank is None or k is None else 2.0 + 6.0 * float(subject.weights[k]) ** 0.5
@@ -270,5 +271,6 @@ def _all_moves(subject: Subject) -> Markup | None:
     ]
     header = ["lap", "move", "ids before", "ids after", "gain (nats)", "result"]
     more = f"; the first {most} of them" if len(moves) > most else ""
-    title = f"All {len(moves)} {plural('move', len(moves))} that were judged on all data{more}"
+    title = f"All {len(moves)} moves that were judged on all data{more}"
+    title = title if len(moves) > 1 else "The one move that was judged on all data"
     return details(title, table(header, rows, caption="Moves, by permanent ids"))
