@@ -41,6 +41,8 @@ def test_conllu_survives_unchanged(tmp_path) -> None:
         ("3", "_"), ("1", "obj"), ("0", "root"),
     ]  # fmt: skip
     assert other.rows[0] == found[0].rows[0]
+    with pytest.raises(ValueError, match="3 words, and 2 heads"):
+        found[0].with_heads([0, 1])
 
 
 @pytest.mark.parametrize(
@@ -50,6 +52,7 @@ def test_conllu_survives_unchanged(tmp_path) -> None:
         (CONLLU.replace("3\tmar", "4\tmar"), "line 7 is word 4 after word 2"),
         (CONLLU.replace("_\t1\tobl", "_\tx\tobl"), "line 7 has head 'x'"),
         (CONLLU.replace("1-2", "a-b"), "no number of a token"),
+        (CONLLU.replace("_\t1\tobl", "_\t7\tobl"), r"line 7 has head 7; the sentence has 3 word"),
     ],
 )
 def test_bad_conllu_is_refused_with_its_line(text: str, message: str, tmp_path) -> None:

@@ -14,7 +14,7 @@ from stickbreak.priors import SlotTables
 from stickbreak.reading import Rows, Stack
 from stickbreak.stats import Array
 
-from .tree_models import Rule, TreeEstimator
+from .tree_models import Rule, TreeEstimator, most_frequent
 
 __all__ = ["Segment", "TemplateAnswers"]
 
@@ -101,14 +101,19 @@ class TemplateAnswers(TreeEstimator):
         return ", ".join(text.removeprefix(name) for text in own[:5])
 
     def top_rules(self, n: int = 10) -> list[Rule]:
-        """The n substrings of slots most often expected in the training strings."""
+        """The n substrings of slots most often expected in the training strings.
+
+        Parameters
+        ----------
+        n : how many; -1 for all.
+        """
         fitted = self._require_fitted()
         prior, counts = fitted.model.prior, fitted.counts["segment"]
         assert isinstance(prior, SlotTables)
         chances = fitted.predictive()["segment"]
         letters = next(iter(self.categories_.values()), None)
         found = []
-        for flat in np.argsort(-counts, axis=None, kind="stable")[: int(n)]:
+        for flat in most_frequent(counts, n):
             c, v = np.unravel_index(flat, counts.shape)
             codes = prior.substrings.letters_of(int(v))
             text = "".join(str(code if letters is None else letters[code]) for code in codes)
