@@ -23,6 +23,7 @@ NAMES = (
     "sweeps",
     "chain_sweeps",
     "grammars",
+    "semimarkov",
     "memoized_lap",
     "sparse_mixtures",
     "sparse_chains",
