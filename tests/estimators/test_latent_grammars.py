@@ -322,3 +322,4 @@ def test_a_treebank_without_unary_rules() -> None:
     model = sb.LatentPCFG(2, random_state=0).fit(trees)
     assert str(model.parse(["the dog"])[0]) == "(ROOT (S (DT the) (NN dog)))"
     assert np.isfinite(model.lower_bound_)
+    assert model.top_rules(1)[0].text == "S -> DT NN"
