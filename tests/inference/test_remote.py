@@ -17,7 +17,7 @@ from places import cluster, processes
 import stickbreak as sb
 from stickbreak.data import Sequences, batches
 from stickbreak.inference import collapsed, executors, workers
-from stickbreak.inference.remote import pool, tasks
+from stickbreak.inference.remote import dask_cluster, pool, tasks
 
 RNG = np.random.default_rng(0)
 MEANS = np.array([[-4.0, 0.0], [0.0, 4.0], [4.0, 0.0]])
@@ -134,6 +134,21 @@ def test_a_dask_cluster_finds_the_same_bits(name: str, client: Any) -> None:
     assert not client.futures
 
 
+@pytest.mark.parametrize("name", ["memoized", "topics in batches", "chain"])
+def test_sums_of_large_counts_are_taken_on_the_workers(
+    name: str, client: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here, sent = found_here(name), []
+    map_ = client.map
+    monkeypatch.setattr(client, "map", lambda *a, **k: sent.extend(k["key"]) or map_(*a, **k))
+    monkeypatch.setattr(dask_cluster, "SMALL", 0)
+    monkeypatch.setattr(dask_cluster, "LARGE", 0)
+    with sb.workers(client, lanes=1):
+        assert contents(CASES[name]()) == here
+    assert any(key.startswith("add-") for key in sent)
+    assert not client.futures
+
+
 @pytest.mark.few(4)
 @pytest.mark.parametrize("lanes", [1, 2, 4, 8])
 @pytest.mark.parametrize("name", ["moves", "topics in batches", "chain"])
@@ -159,8 +174,8 @@ def test_the_number_of_workers_leaves_the_bits_alone(
 def test_joblib_names_the_cluster_too(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     joblib = pytest.importorskip("joblib")
     here, sent = found_here("mixture"), []
-    submit = client.submit
-    monkeypatch.setattr(client, "submit", lambda *a, **k: sent.append(k["key"]) or submit(*a, **k))
+    map_ = client.map
+    monkeypatch.setattr(client, "map", lambda *a, **k: sent.extend(k["key"]) or map_(*a, **k))
     with joblib.parallel_config("dask"):
         assert contents(CASES["mixture"]()) == here
     assert {key.split("-")[0] for key in sent} == {"infer", "decode"}

@@ -19,7 +19,7 @@ from places import cluster, processes
 import stickbreak as sb
 from stickbreak.data import batches
 from stickbreak.errors import NumericalError, ShardError
-from stickbreak.inference.remote import executors, pool, tasks
+from stickbreak.inference.remote import dask_cluster, executors, pool, tasks
 from stickbreak.models import lanes
 
 RNG = np.random.default_rng(0)
@@ -183,6 +183,25 @@ def test_a_number_of_jobs_limits_what_is_under_way(monkeypatch: pytest.MonkeyPat
     with sb.workers(lambda: ThreadPoolExecutor(4), lanes=1):
         sb.Mixture(2, random_state=0, inference=engine, n_jobs=2).fit(X)
     assert most[0] == 2
+
+
+@pytest.mark.parametrize("kind", ["threads", "dask"])
+def test_callbacks_are_told_of_tasks_within_a_visit(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[tuple[int, int]] = []
+
+    class Count(sb.Callback):
+        def on_tasks(self, n_done: int, n_tasks: int) -> None:
+            seen.append((n_done, n_tasks))
+
+    monkeypatch.setattr(dask_cluster, "LOOK", 0.001)
+    engine = sb.MemoizedVB(n_batches=2, max_iter=2, tol=0, callbacks=[Count()])
+    make = ThreadPoolExecutor if kind == "threads" else cluster
+    with make(1) as place, sb.workers(place, lanes=1):
+        sb.Mixture(2, random_state=0, inference=engine).fit(X)
+    assert {n_tasks for _, n_tasks in seen} == {5}
+    assert all(0 <= n_done <= n_tasks for n_done, n_tasks in seen)
 
 
 class Slow:

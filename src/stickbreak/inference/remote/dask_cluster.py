@@ -21,6 +21,7 @@ from .tasks import (
     Host,
     Packed,
     Task,
+    Told,
     add_totals,
     describe_host,
     longest_first,
@@ -31,8 +32,10 @@ from .tasks import (
 __all__ = ["DaskPlace", "Partition"]
 
 SMALL = 1 << 16  # bytes that travel with each task; larger values are sent to a worker once
+LARGE = 1 << 18  # bytes of potentials from which on workers add counts: below, more tasks cost more
 MOST_SENDS = 4  # times that potentials are sent when the workers that held them are lost
 LOST = ("cancelled", "lost")
+LOOK = 0.5  # seconds between two looks at how many tasks are done, if anybody is told
 
 # of dask.distributed, which is imported by those who have a client
 Client: TypeAlias = Any
@@ -47,6 +50,14 @@ def cut_rows(rows: Array, begin: int, end: int) -> Array:
 def take_rows(rows: Array, at: Array) -> Array:
     """Rows at positions (m,)."""
     return rows[at]
+
+
+def _tell(told: Told, before: int, n_tasks: int, done: int) -> None:
+    told(before + done, n_tasks)
+
+
+def _first(pair: tuple[int, Future]) -> int:
+    return pair[0]
 
 
 def _import_probe() -> Callable[[], str]:
@@ -117,14 +128,18 @@ class DaskPlace:
         """Threads of all workers, now."""
         return max(1, sum(self._safely(self._client.nthreads).values()))
 
-    def run_jobs(self, packed: Packed, tasks: Sequence[Task], limit: int | None) -> list[bytes]:
+    def run_jobs(
+        self, packed: Packed, tasks: Sequence[Task], limit: int | None, told: Told | None
+    ) -> list[bytes]:
         """The results of all jobs, task by task."""
-        return self._insist(partial(self._visit, run_jobs, packed, tasks, limit, adds=False))
+        return self._insist(partial(self._visit, run_jobs, packed, tasks, limit, told, adds=False))
 
-    def run_totals(self, packed: Packed, tasks: Sequence[Task], limit: int | None) -> list[bytes]:
+    def run_totals(
+        self, packed: Packed, tasks: Sequence[Task], limit: int | None, told: Told | None
+    ) -> list[bytes]:
         """Sums of neighboring tasks: of all of them, if counts are large."""
-        adds = len(packed.data) > SMALL
-        return self._insist(partial(self._visit, run_total, packed, tasks, limit, adds=adds))
+        adds = len(packed.data) > LARGE
+        return self._insist(partial(self._visit, run_total, packed, tasks, limit, told, adds=adds))
 
     def run_on_hosts(self, act: Callable[[], Any]) -> dict[str, Any]:
         """What `act` gives on each host, in one of its worker processes."""
@@ -208,6 +223,7 @@ class DaskPlace:
         packed: Packed,
         tasks: Sequence[Task],
         limit: int | None,
+        told: Told | None,
         *,
         adds: bool,
     ) -> list[bytes] | None:
@@ -220,9 +236,10 @@ class DaskPlace:
             call = self._send(packed, len(packed.data), sent)
             name = f"{packed.name}-{uuid4().hex[:12]}"
             window, results = limit or len(tasks), []
+            ask = partial(self._submit, act, call, sent=sent)
             for lo in range(0, len(tasks), window):
-                ask = partial(self._submit, act, call, sent=sent)
-                found = self._finish(ask, tasks[lo : lo + window], f"{name}-{lo}")
+                tell = None if told is None else partial(_tell, told, lo, len(tasks))
+                found = self._finish(ask, tasks[lo : lo + window], f"{name}-{lo}", tell)
                 if found is None:
                     return None
                 results += found
@@ -237,7 +254,7 @@ class DaskPlace:
         """A value as it is, if it is small; else once to a worker."""
         if size <= SMALL:
             return value
-        future = self._client.scatter(value, hash=False)
+        [future] = self._client.scatter([value], hash=False)  # a tuple would be scattered by parts
         sent.append(future)
         return future
 
@@ -245,27 +262,28 @@ class DaskPlace:
         self,
         act: Callable[..., bytes],
         call: Any,
-        task: Task,
-        key: str,
+        tasks: Sequence[Task],
+        keys: Sequence[str],
         among: list[str] | None = None,
         *,
         sent: list[Future],
-    ) -> Future:
-        jobs = self._send(task.jobs, len(task.jobs), sent)
-        held, partitions = [], []
-        for span in task.needs:
-            first, rows = self._fetch(span, len(task.needs) > 1, sent)
-            held.append((span.shard.key, first))
-            partitions.append(rows)
-        future = self._client.submit(
-            act, call, jobs, self._host, tuple(held), *partitions,
-            key=key, pure=False, workers=among,
-        )  # fmt: skip
-        sent.append(future)
-        return future
+    ) -> list[Future]:
+        """Ask for some tasks, to be begun in this order, in one message to the scheduler."""
+        jobs, n = [self._send(task.jobs, len(task.jobs), sent) for task in tasks], len(tasks)
+        fetched = [
+            [self._fetch(span, len(task.needs) > 1, sent) for span in task.needs] for task in tasks
+        ]
+        held = [tuple((key, first) for key, first, _ in some) for some in fetched]
+        partitions = [[rows for *_, rows in some] for some in fetched]
+        every = [call] * n, jobs, [self._host] * n, held, partitions
+        found = self._client.map(act, *every, key=list(keys), pure=False, workers=among)
+        sent.extend(found)
+        return list(found)
 
-    def _fetch(self, span: Span, is_one_of_several: bool, sent: list[Future]) -> tuple[int, Future]:
-        """What a task reads of a partition, and which row of it is the first.
+    def _fetch(
+        self, span: Span, is_one_of_several: bool, sent: list[Future]
+    ) -> tuple[str, int, Future]:
+        """The key of a partition, which of its rows is the first that a task has, and the rows.
 
         The whole of it, where it is, if the task needs no other; else what is needed travels.
         """
@@ -273,31 +291,46 @@ class DaskPlace:
         if not isinstance(holder, Partition):
             raise ValueError(f"{span.shard.path} is not held by this cluster")
         if not is_one_of_several:
-            return 0, holder.future
+            return span.shard.key, 0, holder.future
         part = self._client.submit(cut_rows, holder.future, span.begin, span.end, pure=False)
         sent.append(part)
-        return span.begin, part
+        return span.shard.key, span.begin, part
 
     def _finish(
-        self, ask: Callable[..., Future], tasks: Sequence[Task], name: str
+        self,
+        ask: Callable[..., list[Future]],
+        tasks: Sequence[Task],
+        name: str,
+        tell: Callable[[int], None] | None,
     ) -> list[Future] | None:
         """Some tasks, when all are done; None if values that were sent got lost.
 
         What one worker cannot read is tried on the others.
         """
-        asked = {i: ask(tasks[i], f"{name}-{i}") for i in longest_first(tasks)}
-        found = [asked[i] for i in range(len(tasks))]
+        order = longest_first(tasks)
+        asked = ask([tasks[i] for i in order], [f"{name}-{i}" for i in order])
+        found = [future for _, future in sorted(zip(order, asked, strict=True), key=_first)]
         refused: list[set[tuple[str, int]]] = [set() for _ in tasks]
         while True:
-            self._dask.wait(found)
+            self._wait(found, tell)
             if any(future.status in LOST for future in found):
                 return None
             failed = [i for i, future in enumerate(found) if future.status == "error"]
             for i in failed:
                 among = self._others(found[i], tasks[i], refused[i])
-                found[i] = ask(tasks[i], f"{name}-{i}-{len(refused[i])}", among)
+                [found[i]] = ask([tasks[i]], [f"{name}-{i}-{len(refused[i])}"], among)
             if not failed:
                 return found
+
+    def _wait(self, found: list[Future], tell: Callable[[int], None] | None) -> None:
+        """Wait until some tasks are done, and tell now and then how many are."""
+        while True:
+            try:
+                self._dask.wait(found, timeout=None if tell is None else LOOK)
+                return
+            except TimeoutError:
+                if tell is not None:
+                    tell(sum(future.done() for future in found))
 
     def _others(self, future: Future, task: Task, refused: set[tuple[str, int]]) -> list[str]:
         """Workers that may read what some could not; raises whatever else a task raised."""
@@ -324,10 +357,10 @@ class DaskPlace:
         """One sum of all tasks, in the tree of `gather`, made on the workers."""
         level = 0
         while len(found) > 1:
-            pairs, level = [], level + 1
-            for i in range(0, len(found) - 1, 2):
-                key = f"add-{name}-{level}-{i}"
-                pairs.append(self._client.submit(add_totals, *found[i : i + 2], key=key))
+            level += 1
+            left, right = found[:-1:2], found[1::2]
+            keys = [f"add-{name}-{level}-{i}" for i in range(len(right))]
+            pairs = self._client.map(add_totals, left, right, key=keys)
             sent.extend(pairs)
             found = [*pairs, *found[2 * len(pairs) :]]
         return found

@@ -9,7 +9,7 @@ from typing import Any
 
 from stickbreak.errors import StickbreakWarning, WorkersLostError
 
-from .tasks import Host, Packed, Task, describe_host, longest_first, run_jobs, run_total
+from .tasks import Host, Packed, Task, Told, describe_host, longest_first, run_jobs, run_total
 
 __all__ = ["ExecutorPlace"]
 
@@ -41,13 +41,17 @@ class ExecutorPlace:
         """The executor's processes or threads; 1 if it does not tell."""
         return int(getattr(self._executor, "_max_workers", 1))
 
-    def run_jobs(self, packed: Packed, tasks: Sequence[Task], limit: int | None) -> list[bytes]:
+    def run_jobs(
+        self, packed: Packed, tasks: Sequence[Task], limit: int | None, told: Told | None
+    ) -> list[bytes]:
         """The results of all jobs, task by task."""
-        return self._run(run_jobs, packed, tasks, limit)
+        return self._run(run_jobs, packed, tasks, limit, told)
 
-    def run_totals(self, packed: Packed, tasks: Sequence[Task], limit: int | None) -> list[bytes]:
+    def run_totals(
+        self, packed: Packed, tasks: Sequence[Task], limit: int | None, told: Told | None
+    ) -> list[bytes]:
         """The sum of each task."""
-        return self._run(run_total, packed, tasks, limit)
+        return self._run(run_total, packed, tasks, limit, told)
 
     def close(self) -> None:
         """Shut down what was made here."""
@@ -65,7 +69,12 @@ class ExecutorPlace:
         return made
 
     def _run(
-        self, act: Callable[..., bytes], packed: Packed, tasks: Sequence[Task], limit: int | None
+        self,
+        act: Callable[..., bytes],
+        packed: Packed,
+        tasks: Sequence[Task],
+        limit: int | None,
+        told: Told | None,
     ) -> list[bytes]:
         """Run tasks. After a death the rest runs one by one, which tells the task to blame."""
         found: dict[int, bytes] = {}
@@ -74,7 +83,7 @@ class ExecutorPlace:
         while len(found) < len(tasks):
             left = [i for i in range(len(tasks)) if i not in found]
             try:
-                self._send(act, packed, tasks, left, 1 if deaths else most, found)
+                self._send(act, packed, tasks, left, 1 if deaths else most, found, told)
             except BrokenExecutor as error:
                 now = [i for i in left if i not in found]
                 deaths = deaths + 1 if deaths and now == left else 1
@@ -89,6 +98,7 @@ class ExecutorPlace:
         left: list[int],
         most: int,
         found: dict[int, bytes],
+        told: Told | None,
     ) -> None:
         """Run the tasks `left`, at most `most` at a time; nothing is left under way."""
         waiting = [left[i] for i in reversed(longest_first([tasks[i] for i in left]))]
@@ -101,6 +111,8 @@ class ExecutorPlace:
                 done, _ = wait(running, return_when=FIRST_COMPLETED)
                 for future in done:
                     found[running.pop(future)] = future.result()
+                if told is not None:
+                    told(len(found), len(tasks))
         finally:
             wait([future for future in running if not future.cancel()])
 

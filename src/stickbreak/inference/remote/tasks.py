@@ -34,6 +34,7 @@ __all__ = [
     "Host",
     "Packed",
     "Task",
+    "Told",
     "add_totals",
     "describe_host",
     "longest_first",
@@ -42,6 +43,7 @@ __all__ = [
 ]
 
 Held = tuple[tuple[str, int], ...]
+Told = Callable[[int, int], None]  # tasks of a visit that are done, and all of them
 
 # of functions whose own name says little to those who look at a dashboard
 NAMES = {"held": "trial", "write": "answer"}
@@ -133,7 +135,9 @@ def dumps(value: Any) -> bytes:
     return bytes(cloudpickle.dumps(value, protocol=5))
 
 
-def run_jobs(packed: Packed, jobs: bytes, host: Host, held: Held = (), *partitions: Array) -> bytes:
+def run_jobs(
+    packed: Packed, jobs: bytes, host: Host, held: Held = (), partitions: Sequence[Array] = ()
+) -> bytes:
     """Results of some jobs, in order.
 
     held : keys of the partitions that follow, and which of their rows is the first
@@ -144,7 +148,7 @@ def run_jobs(packed: Packed, jobs: bytes, host: Host, held: Held = (), *partitio
 
 
 def run_total(
-    packed: Packed, jobs: bytes, host: Host, held: Held = (), *partitions: Array
+    packed: Packed, jobs: bytes, host: Host, held: Held = (), partitions: Sequence[Array] = ()
 ) -> bytes:
     """The sum of the Summaries of some jobs, and what their units keep; see `run_jobs`."""
     call = _prepare(packed, host)
@@ -154,7 +158,7 @@ def run_total(
     return pickle.dumps((total, kept), 5)
 
 
-def _match(held: Held, partitions: tuple[Array, ...]) -> dict[str, tuple[int, Array]]:
+def _match(held: Held, partitions: Sequence[Array]) -> dict[str, tuple[int, Array]]:
     return {key: (begin, rows) for (key, begin), rows in zip(held, partitions, strict=True)}
 
 
