@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import pickle
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -18,6 +19,7 @@ import stickbreak as sb
 from stickbreak.data import Sequences, batches
 from stickbreak.inference import collapsed, executors, workers
 from stickbreak.inference.remote import dask_cluster, pool, tasks
+from stickbreak.stats import stored_fields
 
 RNG = np.random.default_rng(0)
 MEANS = np.array([[-4.0, 0.0], [0.0, 4.0], [4.0, 0.0]])
@@ -277,3 +279,29 @@ def test_the_longest_tasks_begin_first_and_results_keep_their_order(
     with sb.workers(lambda: ThreadPoolExecutor(1), lanes=1), workers(1) as place:
         assert list(place.map(note_rows, lanes)) == [10, 20, 300, 20, 350]
     assert BEGUN == [350, 300, 20, 20, 10]
+
+
+def test_what_documents_keep_stays_in_the_scratch_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, two_processes: Any
+) -> None:
+    """Workers write and read it; the driver keeps names, and edits of components to replay."""
+    read: list[int] = []
+    written: list[int] = []
+    load, owned = stored_fields.StoredArrays.load, stored_fields.StoredFields.owned
+    monkeypatch.setattr(
+        stored_fields.StoredFields, "owned", lambda self: written.append(1) or owned(self)
+    )
+    monkeypatch.setattr(
+        stored_fields.StoredArrays, "load", lambda self: read.append(1) or load(self)
+    )
+    for name in ("topics", "topics in batches", "topics with moves"):
+        here = found_here(name)
+        with sb.workers(two_processes, scratch=tmp_path):
+            model = CASES[name]()
+            assert contents(model) == here
+        assert written
+        assert not read
+        del model
+        gc.collect()
+        assert not list(tmp_path.iterdir())
+        written.clear()

@@ -57,6 +57,21 @@ def test_what_is_no_place_is_refused() -> None:
             enter(ThreadPoolExecutor(1), lanes=size)
 
 
+def test_folders_that_cannot_take_what_units_keep_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(batches, "ORDERED_ROWS", 100)
+    with pytest.raises(ValueError, match=r"scratch='.*gone' is no folder"):
+        enter(ThreadPoolExecutor(1), scratch=tmp_path / "gone")
+    (tmp_path / "here").mkdir()
+    words = RNG.poisson(0.6, (200, 20)) + np.eye(200, 20, dtype=int)
+    told = r"scratch='.*here' cannot be written by process \d+ on .* \(No such file"
+    with ThreadPoolExecutor(1) as executor, sb.workers(executor, scratch=tmp_path / "here"):
+        (tmp_path / "here").rmdir()
+        with pytest.raises(ValueError, match=told):
+            sb.LatentDirichletAllocation(2, init="local", random_state=0).fit(words)
+
+
 def test_an_executor_that_is_shut_down_is_refused() -> None:
     with ThreadPoolExecutor(1) as executor:
         pass

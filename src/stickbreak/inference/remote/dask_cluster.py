@@ -101,7 +101,12 @@ class DaskPlace:
     """Workers of a dask cluster. They may come and go: dask runs the tasks of lost ones again."""
 
     def __init__(
-        self, client: Client, *, lanes: int | None = None, holds_memory: bool = True
+        self,
+        client: Client,
+        *,
+        lanes: int | None = None,
+        holds_memory: bool = True,
+        scratch: str = "",
     ) -> None:
         self._dask = require_extra("distributed", "dask", "a dask cluster")
         if client.asynchronous:
@@ -114,7 +119,7 @@ class DaskPlace:
                 f"the dask client is {client.status}: make a new Client to a running cluster"
             )
         self.lanes, self._client = lanes, client
-        self._host: Host = describe_host(holds_memory)
+        self._host: Host = describe_host(holds_memory)._replace(scratch=scratch)
         self._warned = False
         self._compare()
 

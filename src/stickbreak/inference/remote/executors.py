@@ -31,9 +31,10 @@ class ExecutorPlace:
         *,
         lanes: int | None = None,
         holds_memory: bool = True,
+        scratch: str = "",
     ) -> None:
         self.lanes, self._make = lanes, make
-        self._host: Host = describe_host(holds_memory)
+        self._host: Host = describe_host(holds_memory)._replace(scratch=scratch)
         self._executor: Executor = executor if executor is not None else self._made()
 
     @property

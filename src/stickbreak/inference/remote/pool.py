@@ -76,7 +76,7 @@ class RemotePool(BasePool):
             return self.here.total(call, every)
         found = self._place.run_totals(*self._asked(call, every))
         totals, kept = zip(*map(pickle.loads, found), strict=True)
-        return gather(totals), [own for part in kept for own in part]
+        return gather(totals), [own.owned() for part in kept for own in part]
 
     def _asked(
         self, call: Callable[[Any], Any], jobs: list[Any]

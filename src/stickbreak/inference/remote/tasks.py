@@ -26,7 +26,7 @@ import numpy as np
 from stickbreak._version import __version__
 from stickbreak.data.held_shards import Span, given_rows
 from stickbreak.protocols import Array
-from stickbreak.stats import call_loaded, gather, split_off
+from stickbreak.stats import Fields, call_loaded, gather, join, split_off, store
 
 from ..blas import BLAS
 
@@ -56,6 +56,7 @@ class Host(NamedTuple):
     """The process that sends tasks: workers must have these versions.
 
     holds_memory : whether workers keep freed memory instead of giving it back to the system
+    scratch : folder to which workers write what units keep; empty if that travels
     """
 
     name: str
@@ -63,6 +64,7 @@ class Host(NamedTuple):
     versions: tuple[tuple[str, str], ...]
     processor: str
     holds_memory: bool = True
+    scratch: str = ""
 
     @property
     def is_here(self) -> bool:
@@ -155,7 +157,19 @@ def run_total(
     kept: list[Any] = []
     with BLAS, given_rows(_match(held, partitions)):
         total = gather(split_off((call_loaded(call, job) for job in pickle.loads(jobs)), kept))
+    if kept and host.scratch:
+        kept = [_store(join(kept), host.scratch)]
     return pickle.dumps((total, kept), 5)
+
+
+def _store(values: Fields, folder: str) -> Fields:
+    try:
+        return store(values, folder)
+    except OSError as error:
+        raise ValueError(
+            f"scratch={folder!r} cannot be written by process {os.getpid()} on "
+            f"{socket.gethostname()} ({error.strerror}): name a folder that all workers see"
+        ) from None
 
 
 def _match(held: Held, partitions: Sequence[Array]) -> dict[str, tuple[int, Array]]:
