@@ -10,6 +10,7 @@ from stickbreak.data import Batch
 from stickbreak.data.held_shards import Span, held_spans
 from stickbreak.stats import SERIAL, BasePool, Fields, Summary, gather
 
+from .packing import unpack_total
 from .tasks import Packed, Task, Told, dumps
 
 __all__ = ["Place", "RemotePool"]
@@ -75,7 +76,7 @@ class RemotePool(BasePool):
         if not _is_worth(every):
             return self.here.total(call, every)
         found = self._place.run_totals(*self._asked(call, every))
-        totals, kept = zip(*map(pickle.loads, found), strict=True)
+        totals, kept = zip(*map(unpack_total, found), strict=True)
         return gather(totals), [own.owned() for part in kept for own in part]
 
     def _asked(

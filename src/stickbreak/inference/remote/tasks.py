@@ -29,6 +29,7 @@ from stickbreak.protocols import Array
 from stickbreak.stats import Fields, call_loaded, gather, join, split_off, store
 
 from ..blas import BLAS
+from .packing import pack_total, unpack_total
 
 __all__ = [
     "Host",
@@ -159,7 +160,7 @@ def run_total(
         total = gather(split_off((call_loaded(call, job) for job in pickle.loads(jobs)), kept))
     if kept and host.scratch:
         kept = [_store(join(kept), host.scratch)]
-    return pickle.dumps((total, kept), 5)
+    return pack_total(total, kept)
 
 
 def _store(values: Fields, folder: str) -> Fields:
@@ -178,8 +179,8 @@ def _match(held: Held, partitions: Sequence[Array]) -> dict[str, tuple[int, Arra
 
 def add_totals(left: bytes, right: bytes) -> bytes:
     """The sum of two neighboring results of `run_total`."""
-    (one, kept), (other, more) = pickle.loads(left), pickle.loads(right)
-    return pickle.dumps((gather([one, other]), [*kept, *more]), 5)
+    (one, kept), (other, more) = unpack_total(left), unpack_total(right)
+    return pack_total(gather([one, other]), [*kept, *more])
 
 
 # ---------------------------------------------------------------------------------- the process

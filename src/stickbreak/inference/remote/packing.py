@@ -1,0 +1,70 @@
+"""What a task found, as bytes: of large counts of words, only those of words that occur."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from stickbreak.protocols import Array
+from stickbreak.stats import SYMBOL, Field, Fields, Summary
+
+__all__ = ["pack_total", "unpack_total"]
+
+LEAST_BYTES = 1 << 16  # of an array that is looked at
+MOST_WORDS = 0.9  # part of the vocabulary, above which all of it travels
+
+
+class Columns(NamedTuple):
+    """An array that is zero but for some entries of one dimension.
+
+    at (m,) : those. values : the array with these alone
+    """
+
+    shape: tuple[int, ...]
+    dimension: int
+    at: Array
+    values: Array
+
+    def widened(self) -> Array:
+        """The array."""
+        found = np.zeros(self.shape, self.values.dtype)
+        found[(slice(None),) * self.dimension + (self.at,)] = self.values
+        return found
+
+
+def pack_total(total: Summary, kept: list[Fields]) -> bytes:
+    """A sum of Summaries, and what their units keep."""
+    return pickle.dumps((_thin(total), kept), 5)
+
+
+def unpack_total(data: bytes) -> tuple[Summary, list[Fields]]:
+    """The inverse of `pack_total`, to the last bit."""
+    total, kept = pickle.loads(data)
+    return _wide(total), kept
+
+
+def _thin(total: Summary) -> Summary:
+    arrays: Any = {n: _thin_array(a, total.layout[n]) for n, a in total.arrays.items()}
+    sides = {name: _thin(side) for name, side in total.sides.items()}
+    return replace(total, arrays=arrays, sides=sides)
+
+
+def _thin_array(array: Array, meaning: Field) -> Array | Columns:
+    if meaning.axes.count(SYMBOL) != 1 or array.nbytes < LEAST_BYTES:
+        return array
+    at = meaning.axes.index(SYMBOL)
+    occurs = (array != 0).any(axis=tuple(d for d in range(array.ndim) if d != at))
+    if occurs.mean() > MOST_WORDS:
+        return array
+    return Columns(array.shape, at, np.flatnonzero(occurs), array.compress(occurs, at))
+
+
+def _wide(total: Summary) -> Summary:
+    packed: Mapping[str, Any] = total.arrays
+    arrays = {n: a.widened() if isinstance(a, Columns) else a for n, a in packed.items()}
+    sides = {name: _wide(side) for name, side in total.sides.items()}
+    return replace(total, arrays=arrays, sides=sides)
