@@ -145,6 +145,7 @@ def test_sums_of_large_counts_are_taken_on_the_workers(
     monkeypatch.setattr(client, "map", lambda *a, **k: sent.extend(k["key"]) or map_(*a, **k))
     monkeypatch.setattr(dask_cluster, "SMALL", 0)
     monkeypatch.setattr(dask_cluster, "LARGE", 0)
+    monkeypatch.setattr(dask_cluster, "CHUNK", 1000)
     with sb.workers(client, lanes=1):
         assert contents(CASES[name]()) == here
     assert any(key.startswith("add-") for key in sent)

@@ -17,6 +17,7 @@ from stickbreak.errors import ShardError, StickbreakWarning, WorkersLostError
 from stickbreak.extras import require_extra
 from stickbreak.protocols import Array
 
+from .packing import Parcel
 from .tasks import (
     Host,
     Packed,
@@ -33,6 +34,7 @@ __all__ = ["DaskPlace", "Partition"]
 
 SMALL = 1 << 16  # bytes that travel with each task; larger values are sent to a worker once
 LARGE = 1 << 18  # bytes of potentials from which on workers add counts: below, more tasks cost more
+CHUNK = 1 << 23  # bytes of potentials that are sent as one value: workers pass them on meanwhile
 MOST_SENDS = 4  # times that potentials are sent when the workers that held them are lost
 LOST = ("cancelled", "lost")
 LOOK = 0.5  # seconds between two looks at how many tasks are done, if anybody is told
@@ -141,7 +143,7 @@ class DaskPlace:
 
     def run_totals(
         self, packed: Packed, tasks: Sequence[Task], limit: int | None, told: Told | None
-    ) -> list[bytes]:
+    ) -> list[Parcel]:
         """Sums of neighboring tasks: of all of them, if counts are large."""
         adds = len(packed.data) > LARGE
         return self._insist(partial(self._visit, run_total, packed, tasks, limit, told, adds=adds))
@@ -196,7 +198,7 @@ class DaskPlace:
 
     # ------------------------------------------------------------------------------ a visit
 
-    def _insist(self, act: Callable[[], list[bytes] | None]) -> list[bytes]:
+    def _insist(self, act: Callable[[], list[Any] | None]) -> list[Any]:
         """A visit, again while what was sent gets lost with the workers that held it."""
         for _ in range(MOST_SENDS):
             found = self._safely(act)
@@ -224,21 +226,21 @@ class DaskPlace:
 
     def _visit(
         self,
-        act: Callable[..., bytes],
+        act: Callable[..., Any],
         packed: Packed,
         tasks: Sequence[Task],
         limit: int | None,
         told: Told | None,
         *,
         adds: bool,
-    ) -> list[bytes] | None:
+    ) -> list[Any] | None:
         """All tasks of a visit; None if what was sent to workers got lost.
 
         Nothing is left on the cluster, however it ends.
         """
         sent: list[Future] = []
         try:
-            call = self._send(packed, len(packed.data), sent)
+            call = self._send_call(packed, sent)
             name = f"{packed.name}-{uuid4().hex[:12]}"
             window, results = limit or len(tasks), []
             ask = partial(self._submit, act, call, sent=sent)
@@ -255,18 +257,28 @@ class DaskPlace:
             if self._client.status == "running":
                 self._client.cancel(sent, force=True)
 
-    def _send(self, value: Any, size: int, sent: list[Future]) -> Any:
+    def _send_call(self, packed: Packed, sent: list[Future]) -> tuple[Packed, list[Future]]:
+        """A call, with its data if they are few; else without, and the chunks that hold them."""
+        data = packed.data
+        if len(data) <= SMALL:
+            return packed, []
+        parts = [data[lo : lo + CHUNK] for lo in range(0, len(data), CHUNK)]
+        chunks = self._client.scatter(parts, hash=False)
+        sent.extend(chunks)
+        return packed._replace(data=b""), chunks
+
+    def _send(self, value: bytes, sent: list[Future]) -> Any:
         """A value as it is, if it is small; else once to a worker."""
-        if size <= SMALL:
+        if len(value) <= SMALL:
             return value
-        [future] = self._client.scatter([value], hash=False)  # a tuple would be scattered by parts
+        future = self._client.scatter(value, hash=False)
         sent.append(future)
         return future
 
     def _submit(
         self,
-        act: Callable[..., bytes],
-        call: Any,
+        act: Callable[..., Any],
+        call: tuple[Packed, list[Future]],
         tasks: Sequence[Task],
         keys: Sequence[str],
         among: list[str] | None = None,
@@ -274,13 +286,14 @@ class DaskPlace:
         sent: list[Future],
     ) -> list[Future]:
         """Ask for some tasks, to be begun in this order, in one message to the scheduler."""
-        jobs, n = [self._send(task.jobs, len(task.jobs), sent) for task in tasks], len(tasks)
+        jobs, n = [self._send(task.jobs, sent) for task in tasks], len(tasks)
         fetched = [
             [self._fetch(span, len(task.needs) > 1, sent) for span in task.needs] for task in tasks
         ]
         held = [tuple((key, first) for key, first, _ in some) for some in fetched]
         partitions = [[rows for *_, rows in some] for some in fetched]
-        every = [call] * n, jobs, [self._host] * n, held, partitions
+        packed, chunks = call
+        every = [packed] * n, jobs, [self._host] * n, held, partitions, [chunks] * n
         found = self._client.map(act, *every, key=list(keys), pure=False, workers=among)
         sent.extend(found)
         return list(found)

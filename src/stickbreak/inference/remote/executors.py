@@ -9,6 +9,7 @@ from typing import Any
 
 from stickbreak.errors import StickbreakWarning, WorkersLostError
 
+from .packing import Parcel
 from .tasks import Host, Packed, Task, Told, describe_host, longest_first, run_jobs, run_total
 
 __all__ = ["ExecutorPlace"]
@@ -50,7 +51,7 @@ class ExecutorPlace:
 
     def run_totals(
         self, packed: Packed, tasks: Sequence[Task], limit: int | None, told: Told | None
-    ) -> list[bytes]:
+    ) -> list[Parcel]:
         """The sum of each task."""
         return self._run(run_total, packed, tasks, limit, told)
 
@@ -71,14 +72,14 @@ class ExecutorPlace:
 
     def _run(
         self,
-        act: Callable[..., bytes],
+        act: Callable[..., Any],
         packed: Packed,
         tasks: Sequence[Task],
         limit: int | None,
         told: Told | None,
-    ) -> list[bytes]:
+    ) -> list[Any]:
         """Run tasks. After a death the rest runs one by one, which tells the task to blame."""
-        found: dict[int, bytes] = {}
+        found: dict[int, Any] = {}
         deaths = 0
         most = limit or UNDER_WAY * self.n_workers
         while len(found) < len(tasks):
@@ -93,17 +94,17 @@ class ExecutorPlace:
 
     def _send(
         self,
-        act: Callable[..., bytes],
+        act: Callable[..., Any],
         packed: Packed,
         tasks: Sequence[Task],
         left: list[int],
         most: int,
-        found: dict[int, bytes],
+        found: dict[int, Any],
         told: Told | None,
     ) -> None:
         """Run the tasks `left`, at most `most` at a time; nothing is left under way."""
         waiting = [left[i] for i in reversed(longest_first([tasks[i] for i in left]))]
-        running: dict[Future[bytes], int] = {}
+        running: dict[Future[Any], int] = {}
         try:
             while waiting or running:
                 while waiting and len(running) < most:
@@ -117,7 +118,7 @@ class ExecutorPlace:
         finally:
             wait([future for future in running if not future.cancel()])
 
-    def _submit(self, act: Callable[..., bytes], packed: Packed, jobs: bytes) -> Future[bytes]:
+    def _submit(self, act: Callable[..., Any], packed: Packed, jobs: bytes) -> Future[Any]:
         try:
             return self._executor.submit(act, packed, jobs, self._host)
         except BrokenExecutor:

@@ -1,4 +1,7 @@
-"""What a task found, as bytes: of large counts of words, only those of words that occur."""
+"""What a task found, ready to travel: of large counts of words, only those of words that occur.
+
+Large arrays are not copied into the bytes: a worker that adds sums reads them where they are.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,9 @@ import numpy as np
 from stickbreak.protocols import Array
 from stickbreak.stats import SYMBOL, Field, Fields, Summary
 
-__all__ = ["pack_total", "unpack_total"]
+__all__ = ["Parcel", "pack_total", "unpack_total"]
+
+Parcel = list[Any]  # bytes, and the large arrays that they refer to, as bytes (n,)
 
 LEAST_BYTES = 1 << 16  # of an array that is looked at
 MOST_WORDS = 0.9  # part of the vocabulary, above which all of it travels
@@ -36,14 +41,27 @@ class Columns(NamedTuple):
         return found
 
 
-def pack_total(total: Summary, kept: list[Fields]) -> bytes:
-    """A sum of Summaries, and what their units keep."""
-    return pickle.dumps((_thin(total), kept), 5)
+def pack_total(total: Summary, kept: list[Fields]) -> Parcel:
+    """A sum of Summaries, and what their units keep; nobody may change them afterwards."""
+    large: list[pickle.PickleBuffer] = []
+
+    def is_small(buffer: pickle.PickleBuffer) -> bool:
+        if buffer.raw().nbytes < LEAST_BYTES:
+            return True
+        large.append(buffer)
+        return False
+
+    data = pickle.dumps((_thin(total), kept), 5, buffer_callback=is_small)
+    return [data, *(np.frombuffer(buffer.raw(), np.uint8) for buffer in large)]
 
 
-def unpack_total(data: bytes) -> tuple[Summary, list[Fields]]:
-    """The inverse of `pack_total`, to the last bit."""
-    total, kept = pickle.loads(data)
+def unpack_total(parcel: Parcel, *, reads_only: bool = False) -> tuple[Summary, list[Fields]]:
+    """The inverse of `pack_total`, to the last bit.
+
+    reads_only : share arrays with the parcel, which others may still need
+    """
+    data, *large = parcel
+    total, kept = pickle.loads(data, buffers=large if reads_only else [a.copy() for a in large])
     return _wide(total), kept
 
 

@@ -10,7 +10,7 @@ from stickbreak.data import Batch
 from stickbreak.data.held_shards import Span, held_spans
 from stickbreak.stats import SERIAL, BasePool, Fields, Summary, gather
 
-from .packing import unpack_total
+from .packing import Parcel, unpack_total
 from .tasks import Packed, Task, Told, dumps
 
 __all__ = ["Place", "RemotePool"]
@@ -41,7 +41,7 @@ class Place(Protocol):
 
     def run_totals(
         self, packed: Packed, tasks: Sequence[Task], limit: int | None, told: Told | None
-    ) -> list[bytes]:
+    ) -> list[Parcel]:
         """Sums of neighboring tasks: of each, or of aligned groups of them."""
 
 

@@ -29,7 +29,7 @@ from stickbreak.protocols import Array
 from stickbreak.stats import Fields, call_loaded, gather, join, split_off, store
 
 from ..blas import BLAS
-from .packing import pack_total, unpack_total
+from .packing import Parcel, pack_total, unpack_total
 
 __all__ = [
     "Host",
@@ -139,22 +139,33 @@ def dumps(value: Any) -> bytes:
 
 
 def run_jobs(
-    packed: Packed, jobs: bytes, host: Host, held: Held = (), partitions: Sequence[Array] = ()
+    packed: Packed,
+    jobs: bytes,
+    host: Host,
+    held: Held = (),
+    partitions: Sequence[Array] = (),
+    chunks: Sequence[bytes] = (),
 ) -> bytes:
     """Results of some jobs, in order.
 
     held : keys of the partitions that follow, and which of their rows is the first
+    chunks : of the call's data, if these travel by themselves
     """
-    call = _prepare(packed, host)
+    call = _prepare(packed, host, chunks)
     with BLAS, given_rows(_match(held, partitions)):
         return pickle.dumps([call_loaded(call, job) for job in pickle.loads(jobs)], 5)
 
 
 def run_total(
-    packed: Packed, jobs: bytes, host: Host, held: Held = (), partitions: Sequence[Array] = ()
-) -> bytes:
+    packed: Packed,
+    jobs: bytes,
+    host: Host,
+    held: Held = (),
+    partitions: Sequence[Array] = (),
+    chunks: Sequence[bytes] = (),
+) -> Parcel:
     """The sum of the Summaries of some jobs, and what their units keep; see `run_jobs`."""
-    call = _prepare(packed, host)
+    call = _prepare(packed, host, chunks)
     kept: list[Any] = []
     with BLAS, given_rows(_match(held, partitions)):
         total = gather(split_off((call_loaded(call, job) for job in pickle.loads(jobs)), kept))
@@ -177,9 +188,9 @@ def _match(held: Held, partitions: Sequence[Array]) -> dict[str, tuple[int, Arra
     return {key: (begin, rows) for (key, begin), rows in zip(held, partitions, strict=True)}
 
 
-def add_totals(left: bytes, right: bytes) -> bytes:
+def add_totals(left: Parcel, right: Parcel) -> Parcel:
     """The sum of two neighboring results of `run_total`."""
-    (one, kept), (other, more) = unpack_total(left), unpack_total(right)
+    (one, kept), (other, more) = unpack_total(left), unpack_total(right, reads_only=True)
     return pack_total(gather([one, other]), [*kept, *more])
 
 
@@ -189,7 +200,7 @@ _CALLS: OrderedDict[str, Callable[[Any], Any]] = OrderedDict()
 _LOCK = threading.Lock()
 
 
-def _prepare(packed: Packed, host: Host) -> Callable[[Any], Any]:
+def _prepare(packed: Packed, host: Host, chunks: Sequence[bytes]) -> Callable[[Any], Any]:
     """The call, unpacked once in each process, when the process is fit for it."""
     mine = describe_host()
     if mine.versions != host.versions:
@@ -202,7 +213,7 @@ def _prepare(packed: Packed, host: Host) -> Callable[[Any], Any]:
         if not host.is_here:
             _settle_in(host.holds_memory)
         if packed.key not in _CALLS:
-            _CALLS[packed.key] = pickle.loads(packed.data)
+            _CALLS[packed.key] = pickle.loads(b"".join(chunks) if chunks else packed.data)
             while len(_CALLS) > KEPT_CALLS:
                 _CALLS.popitem(last=False)
         return _CALLS[packed.key]
