@@ -111,11 +111,12 @@ def by_nltk(path: Path, laps: int = 5) -> PeerLinks:
     return PeerLinks(forward, reverse.swapped(), seconds)
 
 
-PEERS: dict[str, Callable[[Path], PeerLinks]] = {
-    "eflomal model 1": lambda path: by_eflomal(path, 1),
-    "eflomal model 2 (HMM)": lambda path: by_eflomal(path, 2),
-    "eflomal model 3 (HMM, fertility)": lambda path: by_eflomal(path, 3),
-    "systran-align, EM": by_systran,
-    "systran-align, VB": lambda path: by_systran(path, bayes=True),
-    "systran-align, diagonal": lambda path: by_systran(path, diagonal=True),
+# tools, and how often they are run: eflomal draws other numbers each time
+PEERS: dict[str, tuple[Callable[[Path], PeerLinks], int]] = {
+    "eflomal model 1": (lambda path: by_eflomal(path, 1), 1),
+    "eflomal model 2 (HMM)": (lambda path: by_eflomal(path, 2), 3),
+    "eflomal model 3 (HMM, fertility)": (lambda path: by_eflomal(path, 3), 1),
+    "systran-align, EM": (by_systran, 1),
+    "systran-align, VB": (lambda path: by_systran(path, bayes=True), 1),
+    "systran-align, diagonal": (lambda path: by_systran(path, diagonal=True), 1),
 }

@@ -125,17 +125,28 @@ def other_rows(pairs: Pairs) -> list[Row]:
     return [fit_row(name, model, pairs)[0] for name, model in made.items()]
 
 
+def equal_rows(pairs: Pairs) -> list[Row]:
+    """A prior count of words of 0.01 and a share of NULL of 0.2, in both models and all engines."""
+    same = {"word_concentration": 0.01, "null": 0.2}
+    flat = {"word_concentration": FLAT, "null": 0.2}
+    made = {"model 1, EM at maximum likelihood": aligner("model 1", "EM", **flat)}
+    made |= {f"model 1, {engine}": aligner("model 1", engine, **same) for engine in MAIN}
+    for jumps in ("open", "renormalised"):
+        none = {"jump_concentration": FLAT, "jumps": jumps}
+        made[f"HMM, {jumps} jumps, EM at maximum likelihood"] = aligner("HMM", "EM", **flat, **none)
+        for engine in MAIN:
+            what = f"HMM, {jumps} jumps, {engine}"
+            made[what] = aligner("HMM", engine, jumps=jumps, **same)
+    return [fit_row(f"{name}, equal settings", model, pairs)[0] for name, model in made.items()]
+
+
 def stream_rows(pairs: Pairs) -> list[Row]:
     """Stochastic engines, which see each pair once in a lap and hold nothing of it."""
-    made = {
-        f"{engine}, {laps} laps of each model": aligner("HMM", engine, laps)
+    return [
+        fit_row(f"HMM, {engine}, {laps} laps of each model", aligner("HMM", engine, laps), pairs)[0]
         for engine in ("stochastic VB", "stochastic collapsed")
         for laps in (1, 2, LAPS)
-    }
-    for size in (1024, 8192):
-        large = sb.StochasticVB(max_iter=2, batch_size=size)
-        made[f"stochastic VB, batch_size={size}, 2 laps of each model"] = aligner("HMM", large, 2)
-    return [fit_row(f"HMM, {name}", model, pairs)[0] for name, model in made.items()]
+    ]
 
 
 def _bounds(pairs: Pairs, bounds: list[str]) -> list[Row]:
@@ -177,16 +188,18 @@ def _collectors(found: list[tuple[str, tuple[float, float]]]) -> Row:
 
 
 def peer_rows(pairs: Pairs) -> list[Row]:
-    """Other tools on the same text."""
+    """Other tools on the same text; the mean of some runs where each draws other numbers."""
     path, rows = write_pairs(pairs.bitext), []
-    for name, run_peer in PEERS.items():
+    for name, (run_peer, n_runs) in PEERS.items():
         try:
-            found = run_peer(path)
-            rates = error_rates(found.forward, found.reverse, pairs.gold)
-            text = f"{show(rates)}; {found.seconds:.0f} s"
+            found = [run_peer(path) for _ in range(n_runs)]
+            rates = [error_rates(one.forward, one.reverse, pairs.gold) for one in found]
+            mean = {rule: sum(one[rule] for one in rates) / n_runs for rule in rates[0]}
+            text = f"{show(mean)}; {sum(one.seconds for one in found) / n_runs:.0f} s"
         except MissingPeerError as error:
             text = f"not installed ({error})"
-        rows.append(Row(name, "", "", text))
+        what = name if n_runs == 1 else f"{name}, mean of {n_runs} runs"
+        rows.append(Row(what, "", "", text))
         print(rows[-1], flush=True)
     return rows
 

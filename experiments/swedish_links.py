@@ -9,6 +9,7 @@ import stickbreak as sb
 from .alignment_tables import (
     CODED,
     aligner,
+    equal_rows,
     fit_row,
     lap_rows,
     main_rows,
@@ -72,6 +73,15 @@ def step_rows(pairs: Pairs) -> list[Row]:
 def run() -> Experiment:
     """All of it, also under `--quick`."""
     pairs = read_swedish()
-    tables = main_rows, other_rows, step_rows, share_rows, word_rows, lap_rows, prior_rows
+    tables = (
+        main_rows,
+        equal_rows,
+        other_rows,
+        step_rows,
+        share_rows,
+        word_rows,
+        lap_rows,
+        prior_rows,
+    )
     rows = [row for table in (*tables, peer_rows) for row in table(pairs)]
     return Experiment("Word alignment of English and Swedish", TEXT + CODED, rows, FOUND)

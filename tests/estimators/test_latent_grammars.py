@@ -250,6 +250,20 @@ def test_more_trees_of_known_rules(fitted: sb.LatentPCFG) -> None:
         model.partial_fit(["(S (X a) (Y b))"])
 
 
+def test_trees_of_new_rules_are_left_out_of_a_stream() -> None:
+    settings = {"inference": "batch", "random_state": 0}
+    more, weight = ["(S (X a) (Y b))", *TREES[20:]], np.arange(1, 22)
+    model, other = (sb.LatentPCFG(2, **settings).partial_fit(TREES[:20]) for _ in range(2))
+    with pytest.warns(
+        DataWarning, match=r"1 tree\(s\) \(0\) use rules that the first call had not"
+    ):
+        model.partial_fit(more, sample_weight=weight)
+    other.partial_fit(TREES[20:], sample_weight=weight[1:])
+    np.testing.assert_array_equal(model.counts_, other.counts_)
+    with pytest.raises(ValueError, match=r"sample_weight must hold .* each of 21 trees"):
+        model.partial_fit(more, sample_weight=weight[1:])
+
+
 def test_weights_are_repeats() -> None:
     few = sb.LatentPCFG(1, inference="em", random_state=0, rare=0).fit(TREES[:6])
     weights = [1.0] * 5 + [3.0]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import stickbreak as sb
-from stickbreak.estimators.model_files import PARTS, register_part
+from stickbreak.estimators.encoding import PARTS, register_part
 from stickbreak.families.base import BaseFamily
 from stickbreak.persist import read_file, write_file
 from stickbreak.stats import Reanchor, Summary

@@ -128,6 +128,18 @@ def test_states_of_one_sequence_ask_for_a_look():
     assert model_levels.get("States of one sequence only") == "look"
 
 
+def test_states_that_never_come_back_ask_for_a_look():
+    """A slow drift, which one state after the other follows; states of draws come back."""
+    rng = np.random.default_rng(0)
+    drift = np.linspace(0, 120, 600)[:, None] + rng.normal(size=(600, 1))
+    model = sb.HMM(8, random_state=0).fit([drift])
+    assert levels(model, [drift])["States that never come back"] == "look"
+    means, states = np.array([[0.0], [8.0]]), np.tile(np.repeat([0, 1], 25), 8)
+    back = means[states] + rng.normal(size=(400, 1))
+    model = sb.HMM(2, random_state=0).fit([back])
+    assert levels(model, [back])["States come back"] == "fine"
+
+
 def test_topic_like_the_corpus_and_incoherent_topics_are_told():
     from report.subjects import make_topics
 

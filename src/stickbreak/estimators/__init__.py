@@ -4,13 +4,14 @@ from stickbreak.comparison import ComparedModel, Comparison, compare
 
 from .aligners import IBM1, HMMAligner
 from .dependencies import DMV
+from .encoding import register_part
 from .forecasts import Filtered, Forecast, OnlineFilter
 from .grammars import HDPPCFG, PCFG
 from .groups import HDPMixture
 from .hidden_markov import HDPHMM, HMM
 from .latent_grammars import LatentPCFG
 from .mixtures import DPMixture, Mixture
-from .model_files import load, register, register_part, resume
+from .model_files import load, register, resume
 from .reports import diagnose
 from .segment_forecasts import Durations, SegmentFilter, Segments
 from .semi_markov import HDPHSMM, HSMM

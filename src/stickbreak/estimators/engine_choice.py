@@ -7,7 +7,17 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from stickbreak.errors import StickbreakWarning
-from stickbreak.inference import ENGINES, CollapsedVB, Draw, DrawOwn, Engine, Hard, MeanLog, Mode
+from stickbreak.inference import (
+    ENGINES,
+    CollapsedVB,
+    Draw,
+    DrawOwn,
+    Engine,
+    Hard,
+    MeanLog,
+    Mode,
+    StochasticCollapsedVB,
+)
 from stickbreak.models import Model
 from stickbreak.priors import is_learned
 
@@ -34,11 +44,17 @@ def pick_engine(estimator: Estimator, on_disk: bool) -> Engine:
     return engine.with_moves(estimator._recommended_moves())
 
 
-def require_sweeps(estimator: Estimator, root: Any) -> None:
-    """Raise ValueError if a root of table counts is asked of another engine than `CollapsedVB`."""
-    engine = pick_engine(estimator, False)
-    if root not in NAMED_ROOTS and not isinstance(engine, CollapsedVB):
-        raise ValueError(f"root={root!r} needs inference='collapsed'; got {engine!r}")
+def require_sweeps(estimator: Estimator, root: Any, *, may_step: bool = False) -> None:
+    """Raise ValueError if a root of table counts is asked of another engine than collapsed ones.
+
+    may_step : whether stochastic steps will do
+    """
+    engine, able = pick_engine(estimator, False), "'collapsed'"
+    kinds: tuple[type[Engine], ...] = (CollapsedVB,)
+    if may_step:
+        kinds, able = (CollapsedVB, StochasticCollapsedVB), f"{able} or 'stochastic-collapsed'"
+    if root not in NAMED_ROOTS and not isinstance(engine, kinds):
+        raise ValueError(f"root={root!r} needs inference={able}; got {engine!r}")
 
 
 def count_first(estimator: Estimator, n_items: int, can_move: bool) -> int:
@@ -79,8 +95,9 @@ def check_learning(estimator: Estimator) -> None:
     prior, engine = estimator._prior_of(estimator), pick_engine(estimator, False)
     numbers = [f"{n}={v!r}" for n, v in prior.items() if is_learned(v)]
     learned = ["learn_prior=True"] * learn_prior + numbers
-    is_by_tables = learned == ["learn_prior=True"] and estimator._learns_collapsed(family)
-    if learned and not isinstance(engine.rule(), MeanLog) and not is_by_tables:
+    is_by_tables = isinstance(engine, CollapsedVB) and estimator._learns_collapsed(family)
+    may_learn = is_by_tables and learned == ["learn_prior=True"]
+    if learned and not isinstance(engine.rule(), MeanLog) and not may_learn:
         raise ValueError(
             f"{learned[0]} needs a variational engine (batch, memoized, stochastic); got {engine!r}"
         )

@@ -15,7 +15,7 @@ from scipy.special import xlogy
 from stickbreak.data import Table, is_sparse
 from stickbreak.inference import workers
 from stickbreak.reading import Rows
-from stickbreak.report.profiles import has_spread
+from stickbreak.report.reasons import why
 from stickbreak.stats import Array
 
 from .fitted import Fitted
@@ -79,7 +79,10 @@ def tell_rows(
         overlap=seen.overlap / np.maximum(seen.overlap.sum(1, keepdims=True), 1e-300),
         score=seen.score / table.n_rows,
         score_error=seen.error(table.n_rows),
-        worst=[(row, score, _why(subject, table, row)) for score, row in seen.lowest()]
+        worst=[
+            (row, score, "" if not is_numeric else why(subject, _plain(table.rows[row]), k))
+            for score, row, k in seen.lowest()
+        ]
         if subject.keeps != "none"
         else (),
         typical=seen.best() if subject.keeps != "none" else {},
@@ -113,7 +116,7 @@ class Seen:
         self.bins = np.zeros(N_BINS, dtype=np.int64)
         self.n_sure, self.certainty, self.score, self.squares = 0, 0.0, 0.0, 0.0
         self.overlap = np.zeros((n_components, n_components))
-        self.worst: list[tuple[float, int]] = []
+        self.worst: list[tuple[float, int, int]] = []
         self.typical: dict[int, list[tuple[float, int]]] = {}
         self.n_seen = 0
         self.shares: list[Array] = []
@@ -135,7 +138,8 @@ class Seen:
         self.score, self.squares = self.score + scores.sum(), self.squares + (scores**2).sum()
         np.add.at(self.overlap, labels, shares)
         for i in np.argsort(scores, kind="stable")[:N_WORST]:
-            heapq.heappush(self.worst, (-float(scores[i]), -int(self.n_seen + i)))
+            place = -float(scores[i]), -int(self.n_seen + i)
+            heapq.heappush(self.worst, (*place, int(labels[i])))
         self.worst = heapq.nsmallest(N_WORST, self.worst, key=lambda item: (-item[0], -item[1]))
         heapq.heapify(self.worst)
         for k in np.unique(labels):
@@ -152,9 +156,9 @@ class Seen:
         dense = (rows.data, rows.indices, rows.indptr) if is_sparse(rows) else (rows,)
         self.parts.append(data_digest(dense))
 
-    def lowest(self) -> list[tuple[float, int]]:
-        """(log density, row) of the rows explained worst."""
-        return sorted((-score, -row) for score, row in self.worst)
+    def lowest(self) -> list[tuple[float, int, int]]:
+        """(log density, row, component) of the rows explained worst."""
+        return sorted((-score, -row, k) for score, row, k in self.worst)
 
     def best(self) -> dict[int, list[int]]:
         """Rows of each component that it explains best."""
@@ -197,22 +201,8 @@ def _joins(fitted: Fitted, shares: Array) -> list[tuple[float, int, int]]:
     return found
 
 
-def _why(subject: Subject, table: Table, row: int) -> str:
-    """Columns in which a row is furthest from all components, in their standard deviations."""
-    posterior = subject.posterior
-    if "mean" not in posterior or is_sparse(table.rows) or not has_spread(posterior):
-        return ""
-    mean = posterior["mean"]
-    variance = posterior.get("variance")
-    if variance is None:
-        variance = np.diagonal(posterior["covariance"], axis1=1, axis2=2)
-    values = np.asarray(table.rows[row], dtype=float)
-    off = np.abs(values - mean) / np.sqrt(variance)
-    k = int(np.nansum(np.where(np.isfinite(off), off**2, 0.0), axis=1).argmin())
-    order = [d for d in np.argsort(-np.nan_to_num(off[k]), kind="stable")[:3] if off[k, d] > 1.5]
-    away = (values - mean[k]) / np.sqrt(variance[k])
-    told = [f"{subject.columns[d]} {values[d]:.3g} ({away[d]:+.1f} sd)" for d in order]
-    return ", ".join(told) + (f" from {k}" if told else "")
+def _plain(row: Any) -> Array:
+    return np.asarray(row, dtype=float)
 
 
 def _with_draws(self: MixtureFits, subject: Subject, observed: Any) -> Subject:

@@ -13,6 +13,7 @@ from stickbreak.data import is_sparse
 from stickbreak.inference import workers
 from stickbreak.reading import Rows, Schema, Stack, Values
 from stickbreak.report.markup import clean
+from stickbreak.report.reasons import why
 from stickbreak.stats import SERIAL, Array
 
 from .fitted import Fitted
@@ -117,7 +118,7 @@ def observe_sequences(
         overlap=overlap / np.maximum(overlap.sum(1, keepdims=True), 1e-300),
         score=float(scores[known].mean()) if len(known) else float("nan"),
         score_error=float(scores[known].std() / np.sqrt(max(len(known), 1))),
-        worst=_worst(table, scores, known, sequences) if subject.keeps != "none" else (),
+        worst=_worst(subject, table, labels, scores, known, sequences),
         rows=_plain_rows(fitted, table),
         labels=labels,
         paths=paths,
@@ -170,15 +171,19 @@ def _names(given: Sequence[Any] | None, table: Stack, n_sequences: int) -> tuple
 
 
 def _worst(
-    table: Stack, scores: Array, known: Array, names: Sequence[str]
+    subject: Subject, table: Stack, labels: Array, scores: Array, known: Array, names: Sequence[str]
 ) -> list[tuple[int, float, str]]:
-    order = known[np.argsort(scores[known], kind="stable")[:N_WORST]]
-    sequence = np.searchsorted(table.shape.offsets, order, "right") - 1
-    begin = table.shape.offsets[sequence]
-    return [
-        (int(i), float(scores[i]), f"sequence {names[s] if names else s}, row {i - b}")
-        for i, s, b in zip(order, sequence, begin, strict=True)
-    ]
+    """(row, log density, where it is and because of what) of the rows explained worst."""
+    if subject.keeps == "none":
+        return []
+    found = []
+    for i in known[np.argsort(scores[known], kind="stable")[:N_WORST]].tolist():
+        s = int(np.searchsorted(table.shape.offsets, i, "right")) - 1
+        place = f"sequence {names[s] if names else s}, row {i - table.shape.offsets[s]}"
+        is_plain = not is_sparse(table.rows) and not subject.family.lags
+        told = why(subject, np.asarray(table.rows[i], float), int(labels[i])) if is_plain else ""
+        found.append((i, float(scores[i]), f"{place}: {told}" if told else place))
+    return found
 
 
 def _groups(by: Any, paths: Sequence[Array], n_states: int) -> dict[str, Array]:

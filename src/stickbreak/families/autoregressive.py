@@ -28,8 +28,9 @@ from stickbreak.protocols import Array, Counts
 from stickbreak.stats import Edit, log_gamma_rise
 
 from . import learning, quadratic, wishart
-from .base import LOG_2PI, fill_missing, find_missing, require_prior_count
+from .base import LOG_2PI, require_prior_count
 from .lagged import LaggedMoments, prior_coefficients
+from .missing import fill_missing, find_missing
 from .moments import DEFAULT_SHARE, cholesky, spread
 from .prior_scales import column_spread, prior_frame, prior_vector, require_moderate
 from .regression import MatrixNormalWishart, PredictiveScores, RegressionForm, Successors

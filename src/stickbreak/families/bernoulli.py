@@ -23,15 +23,8 @@ from stickbreak.stats import (
 )
 
 from . import learning
-from .base import (
-    BaseFamily,
-    BaseScores,
-    Incomplete,
-    features_of,
-    fill_missing,
-    find_missing,
-    require_prior_count,
-)
+from .base import BaseFamily, BaseScores, require_prior_count
+from .missing import Incomplete, features_of, fill_missing, find_missing
 from .single_precision import evaluate_sparse, multiply_roughly, pick_sparse, single
 
 __all__ = ["Bernoulli"]

@@ -22,7 +22,8 @@ from stickbreak.protocols import Array, Counts
 from stickbreak.stats import SYMBOL, Field, Shares, SparseShares, WordShares
 
 from . import learning, tables
-from .base import BaseFamily, BaseScores, find_missing, require_prior_count
+from .base import BaseFamily, BaseScores, require_prior_count
+from .missing import find_missing
 from .multinomial import Multinomial
 from .single_precision import single
 

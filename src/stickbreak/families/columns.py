@@ -17,7 +17,8 @@ from stickbreak.kernels.quadratic import diagonal_features, shifted_features, st
 from stickbreak.protocols import Array, Counts
 from stickbreak.stats import Field, Shares, weigh
 
-from .base import BaseScores, Incomplete, column_counts, features_of, fill_missing
+from .base import BaseScores
+from .missing import Incomplete, column_counts, features_of, fill_missing
 from .moments import FAR, MomentFamily, as_rows, standardized_rows
 from .quadratic import far_slots
 from .single_precision import evaluate_sparse, multiply_roughly, pick_sparse, single

@@ -16,7 +16,7 @@ from stickbreak.errors import DataWarning
 from stickbreak.parameters import require_whole
 from stickbreak.protocols import Array
 
-from .base import find_missing
+from .missing import find_missing
 from .moments import FullMoments, prepare_full, prepare_standardized, require_near
 from .partial import PartialRows
 

@@ -22,7 +22,8 @@ from stickbreak.kernels.quadratic import standardize, standardized_full
 from stickbreak.protocols import Array, Counts
 from stickbreak.stats import Edit, Field, Reanchor, triangle
 
-from .base import BaseFamily, find_missing
+from .base import BaseFamily
+from .missing import find_missing
 from .partial import PartialRows, divide_rows
 
 __all__ = [

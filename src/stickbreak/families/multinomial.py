@@ -23,7 +23,8 @@ from stickbreak.protocols import Array, Counts
 from stickbreak.stats import SYMBOL, Field, Shares, SparseShares
 
 from . import learning, tables
-from .base import BaseFamily, BaseScores, fill_missing, find_missing, require_prior_count
+from .base import BaseFamily, BaseScores, require_prior_count
+from .missing import fill_missing, find_missing
 from .single_precision import single
 
 __all__ = ["CountRows", "Multinomial", "check_counts", "log_factorial_rows"]

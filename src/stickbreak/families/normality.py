@@ -7,7 +7,7 @@ from scipy.special import log_ndtr, ndtr, ndtri_exp
 
 from stickbreak.protocols import Array
 
-from .base import find_missing
+from .missing import find_missing
 
 __all__ = ["departure"]
 

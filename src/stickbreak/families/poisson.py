@@ -17,14 +17,8 @@ from stickbreak.protocols import Array, Counts
 from stickbreak.stats import Field, Shares, log_gamma_draws, log_gamma_rise, weigh
 
 from . import learning
-from .base import (
-    BaseFamily,
-    BaseScores,
-    column_counts,
-    fill_missing,
-    find_missing,
-    require_prior_count,
-)
+from .base import BaseFamily, BaseScores, require_prior_count
+from .missing import column_counts, fill_missing, find_missing
 from .multinomial import check_counts, log_factorial_rows
 from .prior_scales import prior_vector
 from .single_precision import evaluate_sparse, multiply_roughly, pick_sparse, single

@@ -17,7 +17,8 @@ from stickbreak.kernels.sparse import add_sparse_full, dot_sparse_full
 from stickbreak.protocols import Array, Counts
 from stickbreak.stats import Shares, SparseShares, log_gamma_rise, triangle, weigh
 
-from .base import LOG_2PI, BaseScores, fill_missing
+from .base import LOG_2PI, BaseScores
+from .missing import fill_missing
 from .moments import FAR, prepare_full
 from .partial import PartialRows, collect_partial, evaluate_partial, expect_partial
 from .single_precision import multiply_roughly, pick_sparse, single

@@ -3,7 +3,8 @@
 from .accumulate import Accumulator, Memoized, Stochastic, Streaming, Subchains
 from .averaged import AveragedDraws
 from .checkpoints import Checkpointer, Snapshot, read_checkpoint, require_place, require_same_fit
-from .collapsed import DrawOwn, ExcludeOwn, IncludeOwn, count_own
+from .collapsed import ExcludeOwn, IncludeOwn, count_own
+from .collapsed_gibbs import DrawOwn
 from .engine import Callback, Data, Engine
 from .engines import (
     EM,

@@ -137,9 +137,9 @@ class Subchains(Stochastic):
     """As Stochastic, for batches of windows of sequences.
 
     Fields are scaled so that their averages over all cuts are those of all data. Every row is in
-    one window: the factor is n_windows over the batch's. Pairs of neighbors ("transition") are
-    sometimes cut: the same factor over `pair_share`. First rows ("start") are rarely seen: if a
-    batch has some, they are scaled to all sequences, else the total's starts stay unchanged.
+    one window: the factor is n_windows over the batch's. Pairs of neighbors are sometimes cut: the
+    same factor over `pair_share`. Counts per sequence are seen where it begins: if a batch has some
+    beginnings, they are scaled to all sequences, else the total's stay unchanged.
     """
 
     def combine(
@@ -149,12 +149,13 @@ class Subchains(Stochastic):
         assert batch.windows is not None
         rate, windows = self.schedule.rate(state.n_steps + 1), batch.windows
         factor, n_starts = windows.n_windows / batch.n_spans, int(windows.has_start.sum())
-        kept = {} if n_starts else {"start": 1.0}
-        total = state.total.summary().scale(1.0 - rate, kept)
-        own = {
-            "transition": rate * factor / windows.pair_share,
-            "start": rate * windows.n_sequences / max(n_starts, 1),
+        factors = {
+            "pair": rate * factor / windows.pair_share,
+            "unit": rate * windows.n_sequences / max(n_starts, 1),
         }
+        own = {n: factors[f.per] for n, f in new.layout.items() if f.per in factors}
+        kept = {n: 1.0 for n, f in new.layout.items() if f.per == "unit" and not n_starts}
+        total = state.total.summary().scale(1.0 - rate, kept)
         state.total = Tally.taking(total).add(new.scale(rate * factor, own))
 
 

@@ -241,9 +241,10 @@ class CollapsedVB(_MemoizedEngine):
     memory_limit : as in `MemoizedVB`. Documents keep a float32 for each distinct word and topic,
         mixtures one for each row and component; chains one for each row and state, and for each
         sequence and pair of states.
-    moves : None, or [Merge()] with `root="tables"`: pairs of states or categories are merged once
-        log_z no longer rises, if sweeps from there end with a higher bound. For starts whose states
-        differ (not init="local"): states that are still alike would all be merged.
+    moves : None, or [Merge()] with `root="tables"` and whole sequences or sentences: pairs of
+        states or categories are merged once log_z no longer rises, if sweeps from there end with a
+        higher bound. For starts whose states differ (not init="local"): states that are still alike
+        would all be merged.
     max_iter, tol : most laps; stop when five laps have not raised log_z by tol nats per row. With
         table counts and no moves, fewer than a tenth of tol of the rows may still move
         (`trace_.moved`): superfluous states die out slowly, and log_z hardly tells.
@@ -266,6 +267,10 @@ class CollapsedVB(_MemoizedEngine):
             raise ValueError(
                 f"collapsed sweeps can merge components only; got {self.moves!r}: use "
                 "moves=[sb.Merge()], or MemoizedVB"
+            )
+        if self.moves and self.granularity == "subsequence":
+            raise ValueError(
+                "merges are tried on whole sequences; with granularity='subsequence' use moves=None"
             )
         require_whole(block=self.block, subchain_length=self.subchain_length)
         if self.guards not in ("messages", "counts"):

@@ -88,11 +88,6 @@ class GuardedLogMean(LogMean):
         batch = replace(batch, windows=batch.windows._replace(edges=(before, after)))
         watch = KeptShares(np.empty((batch.n_rows, K)))
         potentials = self.potentials(model, counts, params)
-        if np.isneginf(potentials["transition"]).any():
-            raise ValueError(
-                "a block is inferred apart from the next one, which impossible steps do not allow; "
-                "use StochasticCollapsedVB(granularity='auto'), or guards='none'"
-            )
         found, _ = model.local_step(potentials, batch, None, (*watches, watch))
         own, offsets = Fields(warm.layout, {"edges": edges[number]}), batch.offsets
         assert offsets is not None

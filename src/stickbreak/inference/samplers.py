@@ -8,7 +8,7 @@ from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from .accumulate import Accumulator, Memoized
-from .collapsed import DrawOwn
+from .collapsed_gibbs import DrawOwn
 from .engine import Data, Engine, Visits
 from .plans import FixedBatches
 from .rules import BaseRule, Draw

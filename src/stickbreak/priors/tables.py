@@ -211,12 +211,11 @@ class TableRows(RowCounts):
 
     def fields(self, axis: str) -> dict[str, Field]:
         """What is counted; logs of probabilities are below zero."""
-        log = {"nonnegative": False}
         return {
             **super().fields(axis),
-            "log_absent": Field((axis, axis), **log),  # type: ignore[arg-type]
-            "log_absent_row": Field((axis,), **log),  # type: ignore[arg-type]
-            "log_absent_start": Field((axis,), **log),  # type: ignore[arg-type]
+            "log_absent": Field((axis, axis), nonnegative=False, per="pair"),
+            "log_absent_row": Field((axis,), nonnegative=False, per="pair"),
+            "log_absent_start": Field((axis,), nonnegative=False, per="unit"),
         }
 
     def zeros(self, n_components: int) -> dict[str, Array]:

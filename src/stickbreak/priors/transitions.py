@@ -50,7 +50,7 @@ class RowCounts(BasePrior):
 
     def fields(self, axis: str) -> dict[str, Field]:
         """What is counted."""
-        return {"start": Field((axis,)), "transition": Field((axis, axis))}
+        return {"start": Field((axis,), per="unit"), "transition": Field((axis, axis), per="pair")}
 
     def zeros(self, n_components: int) -> dict[str, Array]:
         """Counts of nothing."""

@@ -9,6 +9,7 @@ import numpy as np
 from stickbreak.protocols import Array
 from stickbreak.structures import Chain, SemiMarkov
 
+from .columns import write_fit
 from .drawing import (
     Scale,
     axis_below,
@@ -27,7 +28,7 @@ from .markup import Markup, clean, join, tag
 from .replicas import stays_of
 from .sections import Fact, Section, data_of, facts_of, sections_of
 from .subject import Observed, Subject
-from .tables import write_certainty, write_fit, write_groups, write_overlap, write_worst
+from .tables import write_certainty, write_groups, write_overlap, write_worst
 
 __all__ = ["write_followers", "write_stays", "write_strips", "write_use"]
 
@@ -303,7 +304,7 @@ def write_use(subject: Subject) -> Markup | None:
         rows.append([observed.sequence(s), len(path), *cells])
     header = ["sequence", "rows", *[subject.name(k) for k in ks]]
     inside = table(header, rows, caption="Shares of the states by sequence")
-    return tag("figure", tag("figcaption", tag("h3", "Use by sequence")), inside)
+    return tag("figure", tag("figcaption", tag("h3", "Use by sequence")), inside, class_="wide")
 
 
 def write_stays(subject: Subject) -> Markup | None:

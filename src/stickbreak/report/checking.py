@@ -14,7 +14,7 @@ from stickbreak.structures import Chain, Group, Independent, SemiMarkov
 from .drawing import number, percent, plural
 from .findings import Finding, judged
 from .profiles import columns_to_check, has_spread, variance_of
-from .replicas import Replica, stays_of
+from .replicas import Replica, largest_gap, stays_of
 from .subject import Subject
 
 __all__ = ["OF_ALL", "Check", "checks_of", "find_all"]
@@ -44,7 +44,7 @@ def _(structure: Any) -> tuple[Check, ...]:
 @checks_of.register(Chain)
 @checks_of.register(SemiMarkov)
 def _(structure: Any) -> tuple[Check, ...]:
-    more = (check_flicker, check_stays, check_lone_states, check_columns)
+    more = (check_flicker, check_stays, check_single_stays, check_lone_states, check_columns)
     return (*OF_ALL, check_few_rows, check_outliers, *more)
 
 
@@ -200,8 +200,10 @@ def check_columns(subject: Subject) -> Finding | None:
     mine = _aspects(subject, replica, chosen)
     pools = [np.concatenate([t[:, d] for t in tables]) for d in range(mine.shape[1])]
     pools = [np.sort(pool[np.isfinite(pool)]) for pool in pools]
-    own = np.array([_distance(mine[:, d], pool) for d, pool in enumerate(pools)])
-    others = np.array([[_distance(t[:, d], pool) for d, pool in enumerate(pools)] for t in tables])
+    own = np.array([largest_gap(mine[:, d], pool) for d, pool in enumerate(pools)])
+    others = np.array(
+        [[largest_gap(t[:, d], pool) for d, pool in enumerate(pools)] for t in tables]
+    )
     largest = others.max(1)  # over the columns, as is asked of the data
     order = np.argsort(-own)
     bad = list(dict.fromkeys(int(d) % D for d in order if judged(own[d], largest)))
@@ -235,19 +237,6 @@ def _aspects(subject: Subject, replica: Replica, chosen: Array) -> Array:
     rows, mean = rows[:, chosen], mean[:, chosen]
     spread = np.sqrt(variance_of(posterior)[:, chosen])[replica.labels]
     return np.concatenate([rows, (rows - mean[replica.labels]) / spread], axis=1)
-
-
-def _distance(values: Array, pool: Array) -> float:
-    """Kolmogorov-Smirnov distance between values and sorted draws."""
-    values = np.sort(values[np.isfinite(values)])
-    if not len(values) or not len(pool):
-        return 0.0
-    places = np.unique(values)
-    below = np.searchsorted(values, places, "right") / len(values)
-    before = np.searchsorted(values, places, "left") / len(values)
-    high = np.abs(below - np.searchsorted(pool, places, "right") / len(pool))
-    low = np.abs(before - np.searchsorted(pool, places, "left") / len(pool))
-    return float(max(high.max(), low.max()))
 
 
 def _interruptions(replica: Replica) -> float:
@@ -327,6 +316,34 @@ def _log_stays(replica: Replica, n_states: int) -> Array:
     total = np.bincount(states, lengths, minlength=n_states)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(n >= 5, np.log(total / n), np.nan)
+
+
+def check_single_stays(subject: Subject) -> Finding | None:
+    """States that are entered once, against sequences drawn from the model."""
+    if subject.replica is None or not subject.replica.paths or not len(subject.replicas):
+        return None
+    own, drawn = _single(subject.replica), np.array([len(_single(r)) for r in subject.replicas])
+    told = f"{len(own)} {plural('state', len(own))} of {len(subject.used)} "
+    told += f"{'has' if len(own) == 1 else 'have'} a single stay; "
+    told += f"{number(float(drawn.mean()), 2)} in sequences drawn from the model, at most "
+    told += f"{drawn.max()}."
+    if not judged(len(own), drawn):
+        return Finding("fine", "States come back", told)
+    named = ", ".join(subject.name(k) for k in own[:8])
+    return Finding(
+        "look",
+        "States that never come back",
+        f"{told} They are {named}.",
+        "A state that is entered once may be a drift or a fault of the recording: look at these "
+        "rows, or give the model fewer states.",
+    )
+
+
+def _single(replica: Replica) -> list[int]:
+    """States with one stay in all sequences together."""
+    stays = np.concatenate([stays_of(path)[0] for path in replica.paths])
+    states, n = np.unique(stays, return_counts=True)
+    return [int(k) for k in states[n == 1]]
 
 
 def check_lone_states(subject: Subject) -> Finding | None:

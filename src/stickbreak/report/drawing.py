@@ -66,6 +66,8 @@ def percent(share: float) -> str:
     if not math.isfinite(share):
         return "\u2013"
     value = 100.0 * share
+    if 0 < value < 0.05:
+        return "<0.1\u00a0%"
     return f"{value:.0f}\u00a0%" if value >= 9.95 or value == 0 else f"{value:.1f}\u00a0%"
 
 
@@ -131,16 +133,25 @@ def axis_left(scale: Scale, x: float, right: float, title: str = "") -> Markup:
 
 
 def figure(
-    title: str, image: Markup, note: str = "", numbers: Markup | None = None, wide: bool = False
+    title: str,
+    image: Markup,
+    note: str = "",
+    numbers: Markup | None = None,
+    wide: bool = False,
+    *,
+    kind: str = "",
 ) -> Markup:
-    """A figure with its title, a note, and a table of its values to unfold."""
+    """A figure with its title, a note, and a table of its values to unfold.
+
+    wide : as wide as the page. kind : what the style calls it
+    """
     return tag(
         "figure",
         tag("figcaption", tag("h3", title)),
         image,
         tag("p", note, class_="note") if note else None,
         details("The numbers of this figure", numbers) if numbers is not None else None,
-        class_="wide" if wide else None,
+        class_=" ".join(["wide"] * wide + [kind] * bool(kind)) or None,
     )
 
 

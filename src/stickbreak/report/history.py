@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -24,7 +25,7 @@ from .subject import Subject
 
 __all__ = ["Life", "lives_of", "write_history"]
 
-WIDTH, MOST_LINES = 1000, 120
+WIDTH, MOST_LINES, LEAST_LIFE = 1000, 120, 4  # pixels: a life of one lap is seen too
 MARKS = {"birth": "\u25b2", "merge": "\u25bc", "delete": "\u00d7", "loosen": "\u25c7"}
 
 
@@ -125,11 +126,7 @@ def _curve(subject: Subject) -> Markup:
     points = " ".join(f"{across(int(i) + 1)},{up(values[i])}" for i in shown)
     parts = [axis_left(up, 96, WIDTH - 24, f"{what} (nats)")]
     parts.append(tag("polyline", points=points, class_="curve"))
-    for record in trace.moves:
-        if record.is_accepted and 1 <= record.lap <= n and values[record.lap - 1] >= lo:
-            x, y = across(record.lap), up(values[record.lap - 1])
-            mark = MARKS.get(record.kind, "\u25c7")
-            parts.append(tag("text", mark, x=x, y=y + 4, text_anchor="middle", class_="halo"))
+    parts += _marks(trace, {lap: up(values[lap - 1]) for lap in (shown + 1).tolist()}, across)
     drawn, height = _draw_lives(subject, lives, across, 216, n)
     parts += [*drawn, axis_below(across, height, "lap", whole=True)]
     alt = (
@@ -141,6 +138,21 @@ def _curve(subject: Subject) -> Markup:
     return figure(
         "The fit, lap by lap", draw(WIDTH, int(height) + 44, alt, parts), note, _laps(subject), True
     )
+
+
+def _marks(trace: Any, heights: dict[int, float], across: Scale) -> list[Markup]:
+    """What was kept in each lap, on the curve; a number where a lap has several of a kind."""
+    kept: dict[int, Counter[str]] = {}
+    for record in trace.moves:
+        if record.is_accepted and record.lap in heights:
+            kept.setdefault(record.lap, Counter())[MARKS.get(record.kind, "\u25c7")] += 1
+    found = []
+    for lap, counts in kept.items():
+        told = " ".join(f"{mark}{n if n > 1 else ''}" for mark, n in counts.items())
+        x = min(across(lap), WIDTH - 8 - 5 * len(told))
+        found.append(tag("text", told, x=x, y=heights[lap] + 4, text_anchor="middle",
+                         class_="halo"))  # fmt: skip
+    return found
 
 
 def _range(values: Any) -> tuple[float, float]:
@@ -165,7 +177,7 @@ def _note(subject: Subject, lives: list[Life], has_bound: bool) -> str:
         text += f"{subject.objective}, which is not to be compared with bounds. "
     if not lives:
         return text + "The number of components did not change by moves."
-    text += "\u25b2 a birth, \u25bc two joined, \u00d7 one removed. "
+    text += "\u25b2 a birth, \u25bc two joined, \u00d7 one removed; a number: so many in one lap. "
     text += "Below, a line for the life of each: colored and thick if it is in the result. "
     text += "Numbers are those of predict, with the permanent id in brackets."
     more = len(lives) - MOST_LINES
@@ -186,6 +198,7 @@ def _draw_lives(
     for life in lives:
         y, k = height[life.id], place.get(life.id)
         x1, x2 = across(max(life.begin, 1)), across(n if life.end is None else life.end)
+        x2 = max(x2, x1 + LEAST_LIFE)
         rank = subject.ranks.get(k) if k is not None else None
         look = "gone-line" if rank is None else color_of(rank)
         width = 1.0 if rank is None or k is None else 2.0 + 6.0 * float(subject.weights[k]) ** 0.5
@@ -270,5 +283,6 @@ def _all_moves(subject: Subject) -> Markup | None:
     ]
     header = ["lap", "move", "ids before", "ids after", "gain (nats)", "result"]
     more = f"; the first {most} of them" if len(moves) > most else ""
-    title = f"All {len(moves)} {plural('move', len(moves))} that were judged on all data{more}"
+    title = f"All {len(moves)} moves that were judged on all data{more}"
+    title = title if len(moves) > 1 else "The one move that was judged on all data"
     return details(title, table(header, rows, caption="Moves, by permanent ids"))

@@ -98,7 +98,7 @@ def write_page(subject: Subject) -> Report:
     ]
     for name, title in CHAPTERS.items():
         parts = chapters[name] or [tag("p", missing, class_="note")]
-        is_grid = name in ("sure", "fit")
+        is_grid = name in ("found", "sure", "fit")
         grid = tag("div", *parts, class_="grid-of-figures") if is_grid else join(parts)
         body.append(tag("section", tag("h2", title), grid, id=f"chapter-{name}"))
     values = {"page": _values(subject), **data_of(subject.structure, subject)}

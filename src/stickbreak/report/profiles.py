@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import singledispatch
 from typing import Any
@@ -24,7 +25,9 @@ from stickbreak.protocols import Array
 
 from .subject import Subject
 
-__all__ = ["Profile", "columns_to_check", "has_spread", "profile_of", "variance_of"]
+__all__ = [
+    "Profile", "columns_to_check", "has_spread", "labels_for", "profile_of", "variance_of",
+]  # fmt: skip
 
 FLOOR = 1e-12
 MOST_CHECKED = 60  # columns that are compared with draws, of wide tables
@@ -64,7 +67,7 @@ class Profile:
         """The same for a table."""
         value = float(self.values[k, p])
         if self.kinds[p] == "sd":
-            return f"{value:+.1f}".replace("-", "\u2212")
+            return f"{round(value, 1) + 0.0:+.1f}".replace("-", "\u2212").replace("+0.0", "0.0")
         return f"\u00d7 {_ratio(value)}"
 
 
@@ -121,9 +124,8 @@ def _(family: Any, subject: Subject) -> Profile | None:
     tables, names = [], []
     for d, n in enumerate(family.n_symbols):
         own = subject.columns[d] if d < len(subject.columns) else str(d)
-        known = list(subject.labels_of.values())
-        in_order = known[d] if len(known) == len(family.n_symbols) else range(n)
-        labels = subject.labels_of.get(own, in_order)
+        labels = labels_for(subject, d)
+        labels = range(n) if labels is None else labels
         alone = len(family.n_symbols) == 1
         names += [str(v) if alone else f"{own} = {v}" for v in list(labels)[:n]]
         tables.append(probability[:, d, :n])
@@ -150,6 +152,14 @@ def _(family: Any, subject: Subject) -> Profile | None:
         tuple(kind for own in found for kind in own.kinds),
         np.concatenate([own.telling for own in found]),
     )
+
+
+def labels_for(subject: Subject, d: int) -> Sequence[Any] | None:
+    """Names of the categories of a column; None for numbers, and for symbols without names."""
+    if d < len(subject.columns) and subject.columns[d] in subject.labels_of:
+        return subject.labels_of[subject.columns[d]]
+    known = list(subject.labels_of.values())
+    return known[d] if len(known) == len(subject.columns) else None
 
 
 def columns_to_check(subject: Subject, n: int) -> Array:

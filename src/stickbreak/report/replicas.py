@@ -10,7 +10,7 @@ import numpy as np
 
 from stickbreak.protocols import Array
 
-__all__ = ["Replica", "stays_of"]
+__all__ = ["Replica", "largest_gap", "stays_of"]
 
 
 @dataclass(frozen=True)
@@ -34,3 +34,16 @@ def stays_of(path: Array) -> tuple[Array, Array]:
     edges = np.concatenate([[0], cuts, [len(path)]])
     lengths = np.array([b - a for a, b in pairwise(edges.tolist())], dtype=np.int64)
     return np.asarray(path)[edges[:-1]], lengths
+
+
+def largest_gap(values: Array, pool: Array) -> float:
+    """Kolmogorov-Smirnov distance between values and sorted draws."""
+    values = np.sort(values[np.isfinite(values)])
+    if not len(values) or not len(pool):
+        return 0.0
+    places = np.unique(values)
+    below = np.searchsorted(values, places, "right") / len(values)
+    before = np.searchsorted(values, places, "left") / len(values)
+    high = np.abs(below - np.searchsorted(pool, places, "right") / len(pool))
+    low = np.abs(before - np.searchsorted(pool, places, "left") / len(pool))
+    return float(max(high.max(), low.max()))

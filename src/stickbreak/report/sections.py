@@ -135,10 +135,15 @@ def lead(subject: Subject) -> Markup:
         text += "with more than 95 % probability. "
     fine, made = _tally(subject)
     if made:
-        asks = made - fine
-        text += f"{asks or 'None'} of {made} {plural('check', made)} "
-        text += "asks for a look." if asks <= 1 else "ask for a look."
+        text += _asks(made - fine, made)
     return tag("p", text, class_="lead")
+
+
+def _asks(n: int, made: int) -> str:
+    """How many of the checks ask for a look."""
+    if made == 1:
+        return "The one check that was made " + ("asks for a look." if n else "is fine.")
+    return f"{n or 'None'} of {made} checks {'asks' if n <= 1 else 'ask'} for a look."
 
 
 def picks(subject: Subject) -> Markup:
@@ -180,14 +185,16 @@ def write_table(subject: Subject) -> Markup:
         header += ["typical"] * bool(observed.typical)
     keys = [int(k) for k in subject.shown]
     note = subject.left_out
-    return join(
-        [
+    return tag(
+        "div",
+        *[
             tag("p", f"Select a {subject.noun} above or in the table: it is then marked in all "
                 "figures. Esc ends that.", class_="note"),
             table(header, rows, caption=f"All {subject.several}, the largest first", keys=keys,
                   anchors=True, id_="components"),
             tag("p", note, class_="note") if note else None,
-        ]
+        ],
+        class_="wide",
     )  # fmt: skip
 
 
@@ -231,7 +238,9 @@ def write_profiles(subject: Subject) -> Markup | None:
     note += "blue below. Columns that tell components apart come first."
     note += f" {more:,} that tell less are not shown." if more > 0 else ""
     image = draw(left + width * len(order) + 4, 30 + step * len(ks), alt, parts)
-    return figure("Profiles", image, note, _profile_table(subject, profile, order, ks), True)
+    return figure(
+        "Profiles", image, note, _profile_table(subject, profile, order, ks), True, kind="profiles"
+    )
 
 
 def _heat(profile: Profile, k: int, p: int, x: float, y: float, largest: float) -> Markup:

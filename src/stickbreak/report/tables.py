@@ -9,12 +9,12 @@ import numpy as np
 from stickbreak.protocols import Array
 from stickbreak.structures import Group, Independent
 
+from .columns import write_fit
 from .drawing import (
     Scale,
     axis_below,
     axis_left,
     color_of,
-    details,
     draw,
     figure,
     number,
@@ -22,13 +22,13 @@ from .drawing import (
     table,
 )
 from .markup import Markup, clean, join, tag
-from .profiles import columns_to_check, has_spread, profile_of
+from .profiles import has_spread, profile_of
 from .sections import Section, data_of, facts_of, sections_of
-from .subject import Subject
+from .subject import Observed, Subject
 
 __all__ = [
-    "scatter_columns", "write_certainty", "write_fit", "write_groups", "write_overlap",
-    "write_scatter", "write_worst",
+    "scatter_columns", "write_certainty", "write_groups", "write_overlap", "write_scatter",
+    "write_worst",
 ]  # fmt: skip
 
 SIZE, MARGIN = 460, 54
@@ -84,7 +84,9 @@ def scatter_data(subject: Subject) -> dict[str, Any] | None:
     mean, covariance = subject.posterior["mean"][:, columns], _covariances(subject, columns)
     observed = subject.observed
     shown = None if observed is None or subject.keeps == "none" else observed.rows
-    rows = mean[:0] if shown is None else shown[:, columns]
+    rows = mean[:0]
+    if observed is not None and shown is not None:
+        rows = shown[_by_component(observed)][:, columns]
     ks = subject.shown[:MOST_ELLIPSES]
     spread = np.sqrt(np.diagonal(covariance, axis1=1, axis2=2))
     low = (mean - 2.5 * spread)[ks].min(0)
@@ -108,6 +110,12 @@ def scatter_data(subject: Subject) -> dict[str, Any] | None:
     }  # fmt: skip
 
 
+def _by_component(observed: Observed) -> Array:
+    """Positions of the rows shown, those of a component together."""
+    assert observed.labels is not None
+    return np.argsort(observed.labels, kind="stable")
+
+
 def _rounded(value: float) -> float | None:
     return float(f"{value:.4g}") if np.isfinite(value) else None
 
@@ -122,10 +130,8 @@ def write_scatter(subject: Subject) -> Markup | None:
     y = Scale(y_low, y_high, given["bottom"], given["top"])
     observed = subject.observed
     parts: list[Any] = [_frame(x, y, given)]
-    for i, row in enumerate(given["rows"]):
-        assert observed is not None
-        assert observed.labels is not None
-        parts.append(_point(subject, int(observed.labels[i]), i, row, x, y))
+    if observed is not None and len(given["rows"]):
+        parts += _points(subject, observed, given["rows"], x, y)
     for k in map(int, subject.shown[:MOST_ELLIPSES]):
         own = given["components"][str(k)]
         points = ellipse(own["mean"][:2], np.array(own["cov"])[:2, :2])
@@ -137,13 +143,28 @@ def write_scatter(subject: Subject) -> Markup | None:
         parts.append(tag("g", *inner, class_=f"component {look}", data_k=k))
     a, b = given["columns"][:2]
     n = len(given["rows"])
-    alt = f"{n:,} rows and {len(given['components'])} ellipses over {a} and {b}."
+    k = int(subject.shown[0])
+    alt = f"{n:,} rows and {len(given['components'])} ellipses over {a} and {b}; the largest is "
+    alt += f"around {' and '.join(number(v) for v in given['components'][str(k)]['mean'][:2])}."
     image = draw(SIZE, SIZE, alt, parts, id_="scatter")
     axes = tag("div", id="scatter-axes", hidden=True)
     note = "Ellipses are two standard deviations. "
     note += f"{n:,} of {observed.n_rows:,} rows. " if observed is not None and n else ""
     note += "The two columns that tell most come first."
-    return figure("Rows and components", join([axes, image]), note)
+    numbers = _ellipse_table(subject, given)
+    return figure("Rows and components", join([axes, image]), note, numbers, kind="scatter")
+
+
+def _ellipse_table(subject: Subject, given: dict[str, Any]) -> Markup:
+    """Means and deviations of the components in all columns that can be chosen."""
+    rows = [
+        [subject.name(k), name, own["mean"][c], float(np.sqrt(max(own["cov"][c][c] or 0.0, 0.0)))]
+        for k, own in ((int(k), own) for k, own in given["components"].items())
+        for c, name in enumerate(given["columns"])
+    ]
+    keys = [int(k) for k in given["components"] for _ in given["columns"]]
+    header = [subject.noun, "column", "mean", "deviation"]
+    return table(header, rows, caption="Centers of the ellipses", keys=keys)
 
 
 def _frame(x: Scale, y: Scale, given: dict[str, Any]) -> Markup:
@@ -170,14 +191,26 @@ def _frame(x: Scale, y: Scale, given: dict[str, Any]) -> Markup:
     return join(parts)
 
 
-def _point(subject: Subject, k: int, i: int, row: list[Any], x: Scale, y: Scale) -> Markup:
-    rank = subject.ranks.get(k, 6)
+def _points(
+    subject: Subject, observed: Observed, rows: list[Any], x: Scale, y: Scale
+) -> list[Markup]:
+    """Rows as points, in a group for each component."""
+    order = _by_component(observed)
+    labels = np.asarray(observed.labels)[order]
+    numbers = order if observed.numbers is None else np.asarray(observed.numbers)[order]
+    found = []
+    for k in map(int, np.unique(labels)):
+        points = [_point(rows[i], int(numbers[i]), k, x, y) for i in np.flatnonzero(labels == k)]
+        look = color_of(subject.ranks.get(k, 6))
+        found.append(tag("g", *points, class_=f"points {look}", data_k=k))
+    return found
+
+
+def _point(row: list[Any], number_of: int, k: int, x: Scale, y: Scale) -> Markup:
     if row[0] is None or row[1] is None:
-        return tag("circle", class_="point gone", data_k=k, r="2.2")
-    number_of = subject.observed.numbers[i] if subject.observed is not None else i  # type: ignore[index]
-    title = tag("title", f"row {number_of}")
-    return tag("circle", title, cx=x(row[0]), cy=y(row[1]), r="2.2", data_k=k,
-               class_=f"point {color_of(rank)}")  # fmt: skip
+        return tag("circle", class_="gone", r="2.2")
+    title = tag("title", f"row {number_of} in {k}")
+    return tag("circle", title, cx=x(row[0]), cy=y(row[1]), r="2.2")
 
 
 def ellipse(center: Any, covariance: Array, n: int = 48) -> Array:
@@ -201,7 +234,8 @@ def write_groups(subject: Subject) -> Markup | None:
         for name, share in observed.groups.items()
     ]
     title = tag("h3", "By group")
-    return tag("div", title, table(header, rows, caption=f"Shares of {subject.several} by group"))
+    inside = table(header, rows, caption=f"Shares of {subject.several} by group")
+    return tag("figure", tag("figcaption", title), inside)
 
 
 def write_certainty(subject: Subject) -> Markup | None:
@@ -256,84 +290,14 @@ def write_overlap(subject: Subject) -> Markup | None:
     return tag("figure", tag("figcaption", tag("h3", "Overlap")), tag("p", told), inside)
 
 
-def write_fit(subject: Subject) -> Markup | None:
-    """Data against draws from the model, for the columns that differ most."""
-    replica, drawn = subject.replica, subject.replicas
-    if subject.observed is not None and subject.more.get("no_draws"):
-        missing = f"Columns are not compared with draws from the model: {subject.more['no_draws']}."
-        return tag("p", missing, class_="note wide")
-    if replica is None or replica.rows is None or not len(drawn):
-        return None
-    pool = np.concatenate([r.rows for r in drawn if r.rows is not None])
-    chosen = columns_to_check(subject, min(replica.rows.shape[1], len(subject.columns)))
-    D, gaps = len(chosen), []
-    for d in chosen:
-        own, model = np.sort(replica.rows[:, d]), np.sort(pool[:, d])
-        places = np.searchsorted(model, own) / len(model)
-        gaps.append(float(np.abs(places - (np.arange(len(own)) + 0.5) / len(own)).max()))
-    order = np.argsort(-np.array(gaps), kind="stable")[:6]
-    figures = [_column_fit(subject, replica.rows[:, d], pool[:, d], int(d)) for d in chosen[order]]
-    score = ""
-    observed = subject.observed
-    if observed is not None and np.isfinite(observed.score):
-        score = (
-            f"Mean log predictive density {number(observed.score, 5)} nats per {subject.unit} "
-            f"(standard error {number(observed.score_error, 2)}). "
-        )
-    more = f" that tell most of {len(subject.columns):,}" if len(subject.columns) > D else ""
-    note = f"{score}The columns that fit worst come first; {len(order)} of {D}{more}."
-    lines = [
-        [str(subject.columns[d])[:60], (f"{gaps[at]:.3f}", gaps[at]),
-         *[float(v) for own in (replica.rows[:, d], pool[:, d]) for v in (own.mean(), own.std())]]
-        for at, d in sorted(enumerate(chosen), key=lambda item: -gaps[item[0]])
-    ]  # fmt: skip
-    header = [
-        "column",
-        "largest gap",
-        "mean of the data",
-        "deviation",
-        "mean of draws",
-        "deviation",
-    ]
-    numbers = table(header, lines, caption="Shares below a value: the largest gap between both")
-    every = tag("div", details(f"All {D} columns as numbers", numbers), class_="wide")
-    return join([tag("p", note, class_="note wide"), *figures, every])
-
-
-def _column_fit(subject: Subject, own: Array, model: Array, d: int) -> Markup:
-    values = np.concatenate([own, model])
-    low, high = np.quantile(values, [0.002, 0.998])
-    low, high = min(low, own.min()), max(high, own.max())
-    edges = np.linspace(low, high if high > low else low + 1.0, 25)
-    seen = np.histogram(own, edges)[0] / len(own)
-    expected = np.histogram(model, edges)[0] / len(model)
-    x, y = Scale(edges[0], edges[-1], 56, 440), Scale(0, max(seen.max(), expected.max()), 150, 14)
-    parts = []
-    for i, share in enumerate(seen):
-        parts.append(tag("rect", x=x(edges[i]), y=y(share), height=round(150 - y(share), 1),
-                         width=round(x(edges[i + 1]) - x(edges[i]), 1), class_="seen"))  # fmt: skip
-    line = "".join(
-        f"{'L' if i else 'M'}{x(edges[i])} {y(share)}H{x(edges[i + 1])}"
-        for i, share in enumerate(expected)
-    )
-    parts.append(tag("path", d=line, class_="expected"))
-    name = str(subject.columns[d])
-    parts.append(axis_below(x, 150, name[:60]))
-    alt = f"{name}: the data have mean {number(float(own.mean()))} and deviation "
-    alt += f"{number(float(own.std()))}; draws {number(float(model.mean()))} and "
-    alt += f"{number(float(model.std()))}."
-    return figure(
-        name, draw(460, 192, alt, parts), "Bars: data. Line: draws from the model. " + alt
-    )
-
-
 def write_worst(subject: Subject) -> Markup | None:
     """Rows explained worst, with the columns that make them so."""
     observed = subject.observed
     if observed is None or not observed.worst:
         return None
-    rows = [[row, (number(score), score), why] for row, score, why in observed.worst]
-    header = [subject.unit, "log density", "because of"]
+    rows = [[row, (number(score), score), told] for row, score, told in observed.worst]
+    why = "where, and because of" if observed.paths else "because of"
+    header = [subject.unit, "log density", why]
     return tag(
         "div",
         tag("h3", f"{subject.unit.capitalize()}s explained worst"),

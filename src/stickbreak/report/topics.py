@@ -9,8 +9,8 @@ import numpy as np
 from stickbreak.protocols import Array
 from stickbreak.structures import Document
 
-from .drawing import color_of, draw, figure, number, percent, plural, table
-from .markup import Markup, clean, join, tag
+from .drawing import color_of, draw, figure, number, percent, plural, shortened, table
+from .markup import Markup, clean, tag
 from .sections import Fact, Section, data_of, facts_of, sections_of
 from .subject import Subject
 from .tables import write_groups
@@ -97,14 +97,14 @@ def write_slider(subject: Subject) -> Markup:
     """Where the script puts the slider, and the field to find a word."""
     field = tag("label", "find a word ", tag("input", type="search"))
     told = tag("output", "")
-    return join(
-        [
-            tag("p", "Words are ordered by relevance: 1 the most probable, 0 the most peculiar to "
-                f"the topic; here {START}.", class_="note"),
-            tag("div", id="relevance", hidden=True),
-            tag("div", field, told, data_find="components", hidden=True),
-        ]
-    )  # fmt: skip
+    note = "Words are ordered by relevance: 1 the most probable, 0 the most peculiar to the topic; "
+    return tag(
+        "div",
+        tag("p", f"{note}here {START}.", class_="note"),
+        tag("div", id="relevance", hidden=True),
+        tag("div", field, told, data_find="components", hidden=True),
+        class_="wide",
+    )
 
 
 def write_map(subject: Subject) -> Markup | None:
@@ -127,14 +127,21 @@ def write_map(subject: Subject) -> Markup | None:
         inner = [
             tag("circle", cx=x, cy=y, r=round(radius, 1), class_="bar", fill_opacity="0.2"),
             tag("circle", cx=x, cy=y, r=round(radius, 1), class_="outline"),
-            *_label(f"{k} {word[:14]}", str(k), x, y, taken),
+            *_label(f"{k} {shortened(word, 14)}", str(k), x, y, taken),
         ]
         parts.append(tag("g", *inner, class_=look, data_k=k))
     near = _nearest(topics, ks)
     alt = f"Map of {len(ks)} topics; {near[0]} and {near[1]} are the most alike."
     note = "Near topics use like words (Jensen-Shannon distances in two dimensions, which distort "
     note += "them); areas are shares of all words."
-    return figure("Map", draw(SIZE, SIZE - 30, alt, parts), note)
+    places = xy.round(0).astype(int).tolist()
+    rows = [
+        [subject.name(k), (percent(float(subject.weights[k])), float(subject.weights[k])), *at]
+        for k, at in zip(ks, places, strict=True)
+    ]
+    header = ["topic", "share", "across", "down"]
+    numbers = table(header, rows, caption="Places of the topics in the map, in pixels", keys=ks)
+    return figure("Map", draw(SIZE, SIZE - 30, alt, parts), note, numbers)
 
 
 def _label(
@@ -144,7 +151,8 @@ def _label(
     larger topics come first, and the table has all.
     """
     for found in (text, short):
-        half = 3.9 * len(found)
+        half = 4.3 * len(found)
+        x = min(max(x, half), SIZE - half)  # inside of the figure
         if all(abs(y - b) > 13 or abs(x - a) > half + h for a, b, h in taken):
             taken.append((x, y, half))
             label = tag("text", found, x=x, y=y + 4, text_anchor="middle", class_="halo")

@@ -34,6 +34,8 @@ class Field:
         first in both)
     missing : for moments of columns with missing entries, the name of the field that counts them,
         (slots, columns)
+    per : what is counted: each "row", each "pair" of neighboring rows, or whole units ("unit").
+        Windows of sequences hold all rows, but not all pairs and units
     """
 
     axes: tuple[str | None, ...]
@@ -43,6 +45,7 @@ class Field:
     additive: bool = True
     about: str | None = None
     missing: str | None = None
+    per: Literal["row", "pair", "unit"] = "row"
 
     def renamed(self, rename: Callable[[str], str]) -> Field:
         """The same meaning with other names of axes and fields."""

@@ -105,8 +105,9 @@ def bag_pair(w, J, N, p0, p1, out):
             out[at + i] = each * w[at + i]
             total += out[at + i]
         log_z += math.log(total) if total > 0.0 else -np.inf
+        total = 1.0 / total if total > 0.0 else np.nan
         for i in range(N + 1):
-            out[at + i] /= total
+            out[at + i] *= total
     return log_z
 
 

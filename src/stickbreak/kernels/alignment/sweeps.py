@@ -15,7 +15,7 @@ import numpy as np
 
 from ..compile import kernel
 from ..gamma import log_fast
-from ..vectors import EIGHT
+from ..vectors import EIGHT, fill, first_four, fma, last_four, load
 from .fertility import add_fertilities, weigh_fertilities
 from .posteriors import (
     add_jumps,
@@ -67,21 +67,20 @@ class Tables(NamedTuple):
 @kernel
 def add_pair(links, at, words, N, J, own, sign, cells, totals, null):
     """Add the links of a pair to the counts, or take them out."""
+    sums, rest = np.zeros(N + 1), 0.0
     for j in range(J):
         k = at + j * (N + 1)
-        mine = sign * np.float64(own[k])
-        totals[0] += mine
-        null[0] += mine
-        if links[k] >= 0:
-            cells[links[k]] += mine
-        rest = 0.0
-        for i in range(1, N + 1):
-            mine = sign * np.float64(own[k + i])
-            rest += mine
-            totals[words[i - 1]] += mine
+        for i in range(N + 1):
+            sums[i] += np.float64(own[k + i])
+        for i in range(N + 1):
             if links[k + i] >= 0:
-                cells[links[k + i]] += mine
-        null[1] += rest
+                cells[links[k + i]] += sign * np.float64(own[k + i])
+    totals[0] += sign * sums[0]
+    for i in range(1, N + 1):
+        totals[words[i - 1]] += sign * sums[i]
+        rest += sums[i]
+    null[0] += sign * sums[0]
+    null[1] += sign * rest
 
 
 @kernel
@@ -120,17 +119,20 @@ def chances_live(tables, null, length):
 
 @kernel
 def surprise(w, found, N, J, null, each):
-    """Sum of posteriors times logs of the weights of links; those of next to none add nothing.
+    """Sum of posteriors times logs of the weights of links.
 
     null, each : logs of the chances of NULL and words, if these are learned, else zero
     """
-    total = 0.0
+    size, sums, nulls = J * (N + 1), fill(0.0), 0.0
+    whole = size // EIGHT * EIGHT
+    for k in range(0, whole, EIGHT):  # the logs of eight cost as much as the log of one
+        sums = fma(load(found, k), log_fast(load(w, k)), sums)
+    total = first_four(sums) + last_four(sums)
+    for k in range(whole, size):
+        total += found[k] * log_fast(w[k])
     for j in range(J):
-        for i in range(N + 1):
-            k = j * (N + 1) + i
-            if found[k] > 1e-14:
-                total += found[k] * (log_fast(w[k]) + (each if i > 0 else null))
-    return total
+        nulls += found[j * (N + 1)]
+    return total + nulls * null + (J - nulls) * each
 
 
 @kernel

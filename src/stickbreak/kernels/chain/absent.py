@@ -26,8 +26,8 @@ from .spans import infer_evidence, make_span
 
 __all__ = [
     "EXACT", "INDEPENDENT", "LEAST", "MEAN_FIELD", "SAMPLED", "AbsentOwn", "AbsentWork",
-    "absent_first", "absent_sequences", "absent_span", "independent_states", "keep_absent",
-    "make_absent",
+    "absent_edges", "absent_first", "absent_sequences", "absent_span", "independent_states",
+    "keep_absent", "make_absent",
 ]  # fmt: skip
 
 INDEPENDENT, MEAN_FIELD, EXACT, SAMPLED = range(4)
@@ -326,14 +326,31 @@ def independent_states(rows, offsets, work, out_steps, out_rows):
 
 
 @kernel
+def absent_edges(rows, offsets, joins, is_used, out_steps, out_rows):
+    """Out (K, K) and (K,) += logs for the steps between blocks, whose states are independent.
+
+    rows (n, K) : posteriors; offsets (S + 1,), joins (S,), is_used (S,) : see `sweep_blocks`
+    """
+    K = rows.shape[1]
+    for s in range(1, offsets.shape[0] - 1):
+        if joins[s] and is_used[s]:
+            t = offsets[s]
+            for j in range(K):
+                out_rows[j] += log_clamped(1.0 - rows[t - 1, j])
+                for k in range(K):
+                    out_steps[j, k] += log_clamped(1.0 - rows[t - 1, j] * rows[t, k])
+
+
+@kernel
 def absent_sequences(
-    evidence, start, transition, transposed, offsets, weights, way, uniforms, out_steps, out_rows,
-    out_start,
+    evidence, start, transition, transposed, offsets, has_start, weights, way, uniforms, out_steps,
+    out_rows, out_start,
 ):  # fmt: skip
     """Add weight times logs for every sequence. Returns the first without a possible path, or -1.
 
     evidence (n, K) : in logs; start (W,), transition, transposed (W, W) : linear, padded
-    offsets (S + 1,), weights (S,) : sequences
+    offsets (S + 1,), weights (S,) : sequences, or pieces of them
+    has_start (S,) : whether a sequence begins there
     out_steps (K, K), out_rows, out_start (K,) : += no step j -> k, none from j, no start in k
     """
     K, width = evidence.shape[1], start.shape[0]
@@ -358,7 +375,8 @@ def absent_sequences(
         absent_first(span.shares[0], none)
         for j in range(K):
             out_rows[j] += weights[s] * work.rows[j]
-            out_start[j] += weights[s] * none[j]
+            if has_start[s]:
+                out_start[j] += weights[s] * none[j]
             for k in range(K):
                 out_steps[j, k] += weights[s] * work.steps[j, k]
     return -1

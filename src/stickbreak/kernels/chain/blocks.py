@@ -18,6 +18,7 @@ import numpy as np
 
 from ..compile import kernel
 from ..vectors import EIGHT, at_least, larger, load, store
+from .absent import keep_absent
 from .collapsed import invert_totals, keep_sequence, longest_span, score_words, tally
 from .single import step_rows
 from .spans import LEAST, add_line, infer_span, make_span, predict_line, predict_lines
@@ -122,7 +123,7 @@ def leave_block(others, steps, rows, row, T, K, theta, guard, out):
 def sweep_blocks(
     table, totals, base, base_total, words, offsets, is_used, steps, sets, legal, own_rows,
     own_pairs, joins, is_divided, is_measured, out_table, out_totals, out_start, out_transition,
-    out_found,
+    out_found, absent=None,
 ):  # fmt: skip
     """Every block once, in order; own counts are part of those of all data.
 
@@ -159,6 +160,8 @@ def sweep_blocks(
         out_found[0] += log_z
         out_found[1] += entropy
         keep_sequence(span, lo, hi, s, K, own)
+        if absent is not None:
+            keep_absent(span, s, lo, hi - lo, absent)
         move_block(words, offsets, joins, s, K, own, 1.0, counts)
     count_blocks(
         words, offsets, is_used, own_rows, own_pairs, joins, out_table, out_totals, out_start,

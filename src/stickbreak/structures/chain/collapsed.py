@@ -102,11 +102,10 @@ class SweptChain(BaseStructure):
             )
         if asked != "sequence" and not is_table:
             raise ValueError(f"granularity={asked!r} is for one column of symbols; use 'sequence'")
-        by_units = {"token": _by_token, "subsequence": _by_block}
-        if asked in by_units:
-            log_z, entropy, bad = by_units[asked](lane)
+        if asked == "token":
+            log_z, entropy, bad = _by_token(lane)
         else:
-            visit = _by_sequence if is_table else _by_live
+            visit = _by_block if asked == "subsequence" else _by_sequence if is_table else _by_live
             log_z, entropy, bad = visit(lane, self.absent_of(lane.own, lane.batch))
         if bad >= 0:
             require_possible(np.array([-np.inf]), lane.batch.unit_at + bad)
@@ -238,7 +237,7 @@ def _by_token(lane: SweptLane) -> tuple[float, float, int]:
     return float(found[0]), float(found[1]), int(bad)
 
 
-def _by_block(lane: SweptLane) -> tuple[float, float, int]:
+def _by_block(lane: SweptLane, absent: AbsentOwn | None) -> tuple[float, float, int]:
     """As `_by_sequence`, for the blocks of sequences; units of the lane are blocks."""
     how, batch, kept = lane.how, lane.batch, (lane.own["rows"], lane.own["pairs"])
     assert batch.windows is not None
@@ -253,7 +252,7 @@ def _by_block(lane: SweptLane) -> tuple[float, float, int]:
     outs = _outs(lane)
     if how.moves:
         flags = joins, how.guards == "messages", how.is_measured
-        bad = sweep_blocks(*_arguments(lane, *kept, *flags, *outs, found))
+        bad = sweep_blocks(*_arguments(lane, *kept, *flags, *outs, found, absent))
     else:
         count_blocks(*_words(lane), *kept, joins, *outs)
     _settle(*outs[2:], lane.out)

@@ -15,6 +15,7 @@ from stickbreak.kernels.chain.absent import (
     MEAN_FIELD,
     SAMPLED,
     AbsentOwn,
+    absent_edges,
     absent_sequences,
     independent_states,
     make_absent,
@@ -26,8 +27,9 @@ from stickbreak.stats import Field, Fields
 
 from ..base import row_evidence
 from ..sequences import unit_weights
-from .collapsed import KEPT, require_possible
+from .collapsed import KEPT, require_possible, used_units
 from .structure import Chain
+from .windows import closed_windows
 
 __all__ = ["TableChain"]
 
@@ -52,13 +54,15 @@ def _uniforms(n_draws: int) -> Array:
 class TableChain(Chain):
     """A chain with counts log_absent, log_absent_row and log_absent_start, see `TableRows`.
 
-    Own counts: `absent` (units, K, K) and `absent_rows` (units, K) besides those of a chain.
+    Own counts: `absent` (units, K, K) and `absent_rows` (units, K) besides those of a chain. Blocks
+    of a sequence lack a step if each of them does, and the steps between them do, which count as
+    independent.
 
     existence : how probabilities that a path lacks a step are found, see `TableRoot`
     n_draws : paths drawn of every sequence, if they are "sampled"
     """
 
-    granularities = ("sequence",)  # type: ignore[assignment]
+    granularities = ("sequence", "subsequence")  # type: ignore[assignment]
     tracks = frozenset()
     least_held = None  # log probabilities that steps are absent are no sums over components
     cuts_units = False  # what a piece says of missing steps does not add up
@@ -93,12 +97,15 @@ class TableChain(Chain):
         legal: Array | None = None,
     ) -> Fields:
         """Random chains. The steps that they miss are those of independent states."""
-        own, K = super().random_own(batch, n_components, axis, rng, legal), n_components
-        independent_states(
-            own["rows"], batch.offsets, make_absent(K, K, MEAN_FIELD, 0), own["absent"],
-            own["absent_rows"],
-        )  # fmt: skip
+        own = super().random_own(batch, n_components, axis, rng, legal)
+        _take_as_independent(batch, own)
         return own
+
+    def own_of(self, batch: Batch, own: Fields, axis: str, granularity: str) -> Fields:
+        """Posteriors of rows, and the steps that they miss, as of independent states."""
+        found = super().own_of(batch, own, axis, granularity)
+        _take_as_independent(batch, found)
+        return found
 
     def keep_own(self, shares: Array, found: Out, own: Fields) -> None:
         """Keep the posterior of one sequence."""
@@ -112,7 +119,9 @@ class TableChain(Chain):
 
     def sweep(self, lane: SweptLane) -> tuple[float, float]:
         """Every sequence once, given all others; then the steps that they do not take."""
-        found = super().sweep(lane)
+        found, in_blocks = super().sweep(lane), lane.batch.windows is not None
+        if in_blocks and lane.how.moves and not lane.how.is_part:  # swept as whole sequences
+            _take_as_independent(lane.batch, lane.own)
         _add_absent(lane.batch, lane.own, lane.out)
         return found
 
@@ -127,22 +136,41 @@ class TableChain(Chain):
     def infer(self, potentials: Potentials, block: Batch, warm: Fields | None, out: Out) -> Local:
         """Posterior shares of every row, expected starts and steps, and those that are missed."""
         assert block.offsets is not None
-        evidence = np.ascontiguousarray(row_evidence(potentials, block))
-        tables = linear_tables(potentials["start"], potentials["transition"])
+        evidence, offsets, windows = row_evidence(potentials, block), block.offsets, block.windows
+        log_start, has_start = potentials["start"], np.ones(len(offsets) - 1, dtype=np.bool_)
+        if windows is not None:
+            closed, offsets = closed_windows(evidence.T, potentials, block, windows)
+            evidence, log_start, has_start = closed.T, np.zeros(len(closed)), windows.has_start
+        tables = linear_tables(log_start, potentials["transition"])
         bad = absent_sequences(
-            evidence, tables.start, tables.transition, tables.transposed, block.offsets,
-            unit_weights(block), WAYS[self.existence], self._uniforms, out["log_absent"],
-            out["log_absent_row"], out["log_absent_start"],
+            np.ascontiguousarray(evidence), tables.start, tables.transition, tables.transposed,
+            offsets, has_start, unit_weights(block), WAYS[self.existence], self._uniforms,
+            out["log_absent"], out["log_absent_row"], out["log_absent_start"],
         )  # fmt: skip
         if bad >= 0:
             require_possible(np.array([-np.inf]), block.unit_at + bad)
         return super().infer(potentials, block, warm, out)
 
 
+def _take_as_independent(batch: Batch, own: Fields) -> None:
+    """Set the steps that units miss to those of independent states."""
+    K = own["rows"].shape[1]
+    work = make_absent(K, K, MEAN_FIELD, 0)
+    independent_states(own["rows"], batch.offsets, work, own["absent"], own["absent_rows"])
+
+
 def _add_absent(lane: Batch, own: Fields, out: Out) -> None:
-    """Add what sequences keep; the first state of each says which starts are missing."""
+    """Add what units keep; the first state of each sequence says which starts are missing."""
     assert lane.offsets is not None
     out["log_absent"] += own["absent"].sum(0, dtype=float)
     out["log_absent_row"] += own["absent_rows"].sum(0, dtype=float)
-    first = 1.0 - own["rows"][lane.offsets[:-1]].astype(float)
+    begins = lane.offsets[:-1]
+    if lane.windows is not None:
+        joins = ~lane.windows.is_first
+        absent_edges(
+            own["rows"], lane.offsets, joins, used_units(lane), out["log_absent"],
+            out["log_absent_row"],
+        )  # fmt: skip
+        begins = begins[lane.windows.is_first]
+    first = 1.0 - own["rows"][begins].astype(float)
     out["log_absent_start"] += np.log(np.clip(first, np.exp(LEAST), 1.0)).sum(0)

@@ -23,7 +23,7 @@ from stickbreak.kernels.chain.paths import filtered
 from stickbreak.kernels.chain.smooth import smooth
 from stickbreak.protocols import Array, Potentials
 
-__all__ = ["smooth_windows"]
+__all__ = ["closed_windows", "smooth_windows"]
 
 LEAST_BUFFER = 8  # initial rows of adaptive buffers
 
@@ -37,15 +37,12 @@ def smooth_windows(
 
     evidence_t (K, n) : of the units with their buffers
     """
-    assert block.offsets is not None
-    begins, ends = block.offsets[:-1] + windows.lead, block.offsets[1:] - windows.trail
+    begins, ends = _edges(block, windows)
     weights = block.repeats_or_ones()[begins]
     at, offsets = span_rows(begins, ends)
     rows = np.take(evidence_t, at, axis=1)
     transition, nothing = potentials["transition"], np.zeros(len(evidence_t))
-    sides: _Sides | _Guards = _Sides(evidence_t, potentials, windows, begins, ends)
-    if windows.edges is not None:
-        sides = _Guards(potentials, windows, *windows.edges)
+    sides = _sides(evidence_t, potentials, block, windows)
     rows[:, offsets[:-1]] += sides.enter().T
     log_z = np.add.reduceat(filtered(rows, nothing, transition, offsets)[1], offsets[:-1])
     rows[:, offsets[1:] - 1] += sides.leave().T
@@ -63,6 +60,35 @@ def smooth_windows(
     shares = np.zeros_like(evidence_t)
     shares[:, at] = rows
     return weights * log_z, shares
+
+
+def closed_windows(
+    evidence_t: Array, potentials: Potentials, block: Batch, windows: Windows
+) -> tuple[Array, Array]:
+    """Evidence (K, m) of the rows of windows, with what comes in and goes out; offsets (S + 1,).
+
+    Each is a chain of its own then, which may begin in every state.
+    """
+    at, offsets = span_rows(*_edges(block, windows))
+    rows, sides = np.take(evidence_t, at, axis=1), _sides(evidence_t, potentials, block, windows)
+    rows[:, offsets[:-1]] += sides.enter().T
+    rows[:, offsets[1:] - 1] += sides.leave().T
+    return rows, offsets
+
+
+def _edges(block: Batch, windows: Windows) -> tuple[Array, Array]:
+    """First rows of windows, and the rows after their last ones."""
+    assert block.offsets is not None
+    return block.offsets[:-1] + windows.lead, block.offsets[1:] - windows.trail
+
+
+def _sides(
+    evidence_t: Array, potentials: Potentials, block: Batch, windows: Windows
+) -> _Sides | _Guards:
+    """Where messages at the edges of windows come from."""
+    if windows.edges is not None:
+        return _Guards(potentials, windows, *windows.edges)
+    return _Sides(evidence_t, potentials, windows, *_edges(block, windows))
 
 
 class _Sides:
@@ -153,6 +179,11 @@ class _Guards:
     def __init__(
         self, potentials: Potentials, windows: Windows, before: Array, after: Array
     ) -> None:
+        if np.isneginf(potentials["transition"]).any():
+            raise ValueError(
+                "a block is inferred apart from the next one, which impossible steps do not allow; "
+                "use StochasticCollapsedVB(granularity='auto'), or guards='none'"
+            )
         self.potentials, self.windows, self.before, self.after = potentials, windows, before, after
         self.top = potentials["transition"].max()
         self.rows = np.exp(potentials["transition"] - self.top)
