@@ -30,6 +30,7 @@ NAMES = (
     "moves",
     "search_cost",
     "births",
+    "search_threads",
     "scaling",
     "scale_out",
     "scale_model",
