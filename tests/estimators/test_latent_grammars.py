@@ -241,6 +241,16 @@ def test_every_engine_fits(engine: str) -> None:
     assert model.parse(["she sees the dog ."])[0].tags == ["PRP", "VBZ", "DT", "NN", "."]
 
 
+@pytest.mark.filterwarnings("ignore::stickbreak.errors.ConvergenceWarning")
+@pytest.mark.parametrize("engine", ["collapsed-gibbs", "gibbs", "hard-em"])
+def test_refused_engines_name_one_that_fits(engine: str) -> None:
+    with pytest.raises(ValueError, match=r"; use (CollapsedVB|BatchVB|EM)") as found:
+        sb.LatentPCFG(2, inference=engine).fit(TREES[:3])
+    named = {"CollapsedVB": sb.CollapsedVB, "BatchVB": sb.BatchVB, "EM": sb.EM}
+    remedy = named[str(found.value).split("use ")[1].split()[0].strip(",")]
+    sb.LatentPCFG(2, inference=remedy(max_iter=2)).fit(TREES[:3])
+
+
 def test_more_trees_of_known_rules(fitted: sb.LatentPCFG) -> None:
     model = sb.LatentPCFG(2, inference="batch", random_state=0).partial_fit(TREES[:20])
     before = model.counts_.sum()
@@ -322,3 +332,4 @@ def test_a_treebank_without_unary_rules() -> None:
     model = sb.LatentPCFG(2, random_state=0).fit(trees)
     assert str(model.parse(["the dog"])[0]) == "(ROOT (S (DT the) (NN dog)))"
     assert np.isfinite(model.lower_bound_)
+    assert model.top_rules(1)[0].text == "S -> DT NN"
