@@ -212,6 +212,20 @@ def test_drawn_trees_are_parsed_with_positive_probability(fitted: sb.LatentPCFG)
     assert np.isfinite(fitted.score_sequences(words)).all()
 
 
+def test_drawn_sentences_are_as_frequent_as_their_scores_say() -> None:
+    trees = ["(S (A a) (B b))", "(S (A a) (S (A b) (B b)))", "(S (A b) (B a))"] * 3
+    settings = {"prune": 0.0, "rare": 0, "max_length": 4, "random_state": 0}
+    model = sb.LatentPCFG(2, **settings).fit(trees)
+    drawn = [" ".join(words) for words in model.sample(3000, random_state=0)[0]]
+    known = sorted(set(drawn))
+    chances = np.exp(model.score_sequences(known))
+    expected = chances / chances.sum()  # longer ones are drawn again
+    found = np.array([drawn.count(words) for words in known]) / len(drawn)
+    assert chances.sum() < 1.0
+    # four standard errors
+    assert (np.abs(found - expected) < 4 * np.sqrt(expected / len(drawn)) + 1e-3).all()
+
+
 def test_rules_are_told(fitted: sb.LatentPCFG) -> None:
     rules = {rule.text: rule for rule in fitted.rules_}
     assert rules["NP -> DT NN"].times > 20
