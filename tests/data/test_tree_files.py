@@ -77,6 +77,13 @@ def test_trees_are_read_cleaned_and_written(tmp_path) -> None:
     assert sb.read_trees(tmp_path / "b.mrg") == trees
 
 
+def test_words_with_brackets_and_spaces_can_be_read_again() -> None:
+    node = sb.ConstituentTree
+    tree = node("(X", (node("-LRB-", ("(",)), node("NNP", ("New York",)), node("S", (":)",))))
+    assert str(tree) == "(-LRB-X (-LRB- -LRB-) (NNP New_York) (S :-RRB-))"
+    assert parse_brackets(str(tree))[0].words == ["-LRB-", "New_York", ":-RRB-"]
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

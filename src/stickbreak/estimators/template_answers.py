@@ -14,6 +14,8 @@ from stickbreak.priors import SlotTables
 from stickbreak.reading import Rows, Stack
 from stickbreak.stats import Array
 
+from .base import RandomState
+from .segment_samples import SegmentSampler
 from .tree_models import Rule, TreeEstimator, most_frequent
 
 __all__ = ["Segment", "TemplateAnswers"]
@@ -32,6 +34,7 @@ class TemplateAnswers(TreeEstimator):
     """Segments of strings, and tables of substrings."""
 
     templates: str
+    max_segment: int
 
     def predict(self, X: Rows, *, parameters: str = "fitted") -> list[list[Any]]:
         """The segments of each string: strings, or parts of what was given.
@@ -84,6 +87,51 @@ class TemplateAnswers(TreeEstimator):
         with workers(self.n_jobs) as pool:
             found = share_parts(fitted.model, potentials, table.whole(), pool)
         return [found.of(s) for s in range(table.n_spans)]
+
+    def sample(
+        self, n_samples: int = 1, random_state: RandomState = None
+    ) -> tuple[list[Any], list[list[Segment]]]:
+        """Draw strings with their segments, at posterior means.
+
+        Parameters
+        ----------
+        n_samples : number of strings. Those with a segment of more than max_segment letters, or
+            with a letter that the fit has not seen, are drawn again.
+        random_state : seed; default: the estimator's.
+
+        Returns
+        -------
+        Strings (lists of letters if some have more than one character, arrays if they are numbers)
+        and the segments of each, as in `parse`.
+        """
+        fitted, rng = self._require_fitted(), self._rng(random_state)
+        prior, slots = fitted.model.prior, parse_templates(self.templates)
+        assert isinstance(prior, SlotTables)
+        tables = {name: np.exp(table) for name, table in fitted.predictive().tables.items()}
+        sampler = SegmentSampler(prior, tables, self.max_segment)
+        strings, segments = [], []
+        for _ in range(int(n_samples)):
+            drawn = sampler.draw(rng)
+            ends = np.cumsum([len(letters) for _, letters in drawn]).tolist()
+            string = self._spelled([letter for _, letters in drawn for letter in letters])
+            strings.append(string)
+            names = [slots.names[slots.name[q]] for q, _ in drawn]
+            segments.append(
+                [
+                    Segment(name, string[begin:end], begin, end)
+                    for name, begin, end in zip(names, [0, *ends], ends, strict=False)
+                ]
+            )
+        return strings, segments
+
+    def _spelled(self, codes: list[int]) -> Any:
+        """Letters as they were given: a string, a list of letters, or an array of numbers."""
+        names = next(iter(self.categories_.values()), None)
+        if names is None:
+            return np.array(codes)
+        letters = [names[code] for code in codes]
+        is_text = all(isinstance(name, str) and len(name) == 1 for name in names)
+        return "".join(letters) if is_text else letters
 
     @property
     def names_(self) -> list[str]:
