@@ -12,7 +12,9 @@ import math
 import os
 import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +24,12 @@ import stickbreak as sb
 from stickbreak.data import Documents, Table, batches, measure
 from stickbreak.families import Gaussian
 from stickbreak.inference import workers
+from stickbreak.inference.remote.dask_cluster import CHUNK
+from stickbreak.inference.remote.packing import pack_total
 from stickbreak.inference.remote.pool import group_size
+from stickbreak.inference.remote.tasks import add_totals
 from stickbreak.models import finite_hmm
+from stickbreak.stats import SYMBOL, Field, Summary
 
 from .laps import Laps, clusters, walks
 from .report import Report, Row
@@ -45,7 +51,7 @@ class Costs:
     task : of the driver and the scheduler for each task, one after another
     begin : of a worker for each task, besides its rows
     visit : of the driver for each visit, with the globals
-    add : of adding one byte of counts to another sum
+    add : of a worker for each byte of a sum that it is given and adds to its own
     bandwidth : bytes a second between two hosts
     """
 
@@ -53,7 +59,7 @@ class Costs:
     task: float
     begin: float
     visit: float
-    add: float = 1.2e-10
+    add: float = 5e-10
     bandwidth: float = NETWORK
 
 
@@ -65,6 +71,7 @@ class Work:
     n_batches : batches like this
     sent, received : bytes of potentials, and of one sum of counts
     has_tree : whether workers add their counts pair by pair; else the driver adds all
+    held : part of `received` that the sum of so many rows is; the rest is zero and stays at home
     """
 
     lanes: np.ndarray
@@ -72,6 +79,7 @@ class Work:
     sent: float = 0.0
     received: float = 0.0
     has_tree: bool = True
+    held: Callable[[float], float] = lambda rows: 1.0
 
 
 def lap(costs: Costs, work: Work, n_workers: int) -> float:
@@ -82,11 +90,28 @@ def lap(costs: Costs, work: Work, n_workers: int) -> float:
     spent = makespan([costs.begin + costs.row * n for n in rows], n_workers, costs.task)
     steps = math.ceil(math.log2(n_workers)) if n_workers > 1 else 0
     is_far = n_workers > 1
-    # a broadcast doubles the holders at each step
-    out = is_far * (steps + 1) * (LATENCY + work.sent / costs.bandwidth)
-    one = work.received / costs.bandwidth + work.received * costs.add
-    back = (steps + 1 if work.has_tree else len(rows)) * (LATENCY + one) * is_far
+    # a broadcast doubles the holders of a chunk at each step, while other chunks are under way
+    chunks = max(1, math.ceil(work.sent / CHUNK))
+    out = is_far * (steps + chunks) * (LATENCY + work.sent / chunks / costs.bandwidth)
+    back = is_far * sum(
+        LATENCY + work.received * work.held(n) * (1.0 / costs.bandwidth + costs.add)
+        for n in (_sums(rows, steps) if work.has_tree else rows)
+    )
     return work.n_batches * (costs.visit + out + spent + back)
+
+
+def _sums(rows: list[float], steps: int) -> list[float]:
+    """Rows of the sums that are waited for, from those of tasks to that which the driver gets."""
+    return [min(max(rows) * 2.0**level, sum(rows)) for level in range(steps)] + [sum(rows)]
+
+
+def words_held(n_words: int, rows: float) -> float:
+    """Part of a vocabulary with Zipf's law in so many entries of documents.
+
+    Three words of text make about two entries, in documents of 400.
+    """
+    weights = 1.0 / np.arange(1, n_words + 1)
+    return float(-np.expm1(-1.5 * rows * weights / weights.sum()).mean())
 
 
 def makespan(seconds: list[float], n_workers: int, each: float = 0.0) -> float:
@@ -128,6 +153,7 @@ def run(quick: bool = False) -> Report:
                 rows += more if n_workers == 1 else []
                 for n_batches, laps in fits.items():
                     rows += check(costs, laps, client, n_batches, quick)
+    costs = replace(costs, add=sum_cost())
     rows += table(costs, topic_cost(quick), chain_cost(quick))
     notes = (
         "Rows of the table are predictions for hosts on a network of 10 Gb/s, one thread each; "
@@ -213,6 +239,21 @@ def _beside(what: str, found: float, told: float) -> Row:
     return Row(what, *times, abs(off) <= WITHIN)
 
 
+def sum_cost() -> float:
+    """CPU seconds of a byte of counts (100, 50,000) that is added to others, unpacked and packed.
+
+    Of words that all occur, as in the sums of many tasks.
+    """
+    layout = {"word": Field(("topic", SYMBOL))}
+    parts = [pack_total(Summary(layout, {"word": np.ones((100, 50_000))}), []) for _ in range(2)]
+    times = []
+    for _ in range(5):
+        began = time.process_time()
+        add_totals(*parts)
+        times.append(time.process_time() - began)
+    return min(times) / 40e6
+
+
 def topic_cost(quick: bool) -> float:
     """CPU seconds of an entry of documents with 100 topics, one sweep after another as in laps."""
     rng = np.random.default_rng(0)
@@ -255,7 +296,7 @@ def table(costs: Costs, entry: float, step: float) -> list[Row]:
     lanes = np.full(1_000_000_000 // batches.SHARD_LANE_ROWS, float(batches.SHARD_LANE_ROWS))
     words, counted = 70e6, 8.0 * 100 * 50_000
     documents = np.full(round(words / batches.SHARD_LANE_ROWS), float(batches.SHARD_LANE_ROWS))
-    topics = Work(documents, sent=counted, received=counted)
+    topics = Work(documents, sent=counted, received=counted, held=partial(words_held, 50_000))
     cases: dict[str, tuple[Costs, Work, tuple[float, float] | None]] = {
         "1e9 x 16 rows, K=100": (replace(costs, row=row_100), Work(lanes, sent=2.4e6,
                                  received=2.4e6), (50.0, math.inf)),
@@ -278,6 +319,7 @@ def table(costs: Costs, entry: float, step: float) -> list[Row]:
     rows = [
         Row("an entry of documents, 100 topics", f"{1e6 * entry:.2f} us"),
         Row("a row of chains, 100 states", f"{1e6 * step:.2f} us"),
+        Row("adding 40 MB of counts on a worker", f"{40e9 * costs.add:.0f} ms"),
     ]
     for what, (own, work, wanted) in cases.items():
         times = {n: speedup(own, work, n) for n in WORKERS}

@@ -180,6 +180,17 @@ def by_default(task: Task, **given: Any) -> Found:
     return Found((model.n_covering(0.99),), model.trace_[-1].log_z, model.n_iter_, 0.0)
 
 
+def on_one_chain(task: Task, inference: Any) -> Found:
+    """The sequences as one long one, which is cut into blocks; from drawn states."""
+    model = sb.HDPHMM(
+        task.n_states, family=sb.Categorical(1.0), root=sb.TableRoot(learns=False), **ROWS,
+        inference=inference, random_state=task.seed,
+    ).fit([task.data.rows])  # fmt: skip
+    return Found((model.n_covering(0.99),), model.trace_[-1].log_z, model.n_iter_, 0.0)
+
+
+BLOCKS = {"granularity": "subsequence", "subchain_length": 100}
+NOISY = {"batch_size": 20, "kappa": 0.5, "delay": 1.0}
 PLAN: dict[str, tuple[Callable[[Task], Found], int]] = {  # and on how many data sets
     "tables": (by_tables, 10),
     f"tables after {DRAWN[0]} draws, merges": (partial(by_merges, n_draws=DRAWN[0]), 10),
@@ -188,7 +199,15 @@ PLAN: dict[str, tuple[Callable[[Task], Found], int]] = {  # and on how many data
     "tables, merges": (by_local_merges, 3),
     "variational Bayes, moves": (by_moves, 5),
     "beam": (by_beam, 3),
-    'defaults, root="tables"': (partial(by_default, root="tables"), 5),
+    "tables, one chain, blocks of 100": (
+        partial(on_one_chain, inference=sb.CollapsedVB(**BLOCKS, max_iter=LAPS[1])),
+        5,
+    ),
+    "tables, one chain, stochastic, blocks of 100": (
+        partial(on_one_chain, inference=sb.StochasticCollapsedVB(**BLOCKS, **NOISY)),
+        3,
+    ),
+    'defaults, root="tables"': (partial(by_default, root="tables"), 10),
     "defaults": (by_default, 3),
 }
 

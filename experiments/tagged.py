@@ -122,6 +122,13 @@ class Data:
         return Data(words, self.truth, held, legal, self.n_tags, len(number))
 
 
+def read_universal() -> list[Sentence]:
+    """The treebank's sentences with the twelve universal tags."""
+    path = data_folder() / "tagged" / "universal-pos-tags" / "en-ptb.map"
+    tags = dict(line.split() for line in path.read_text().splitlines() if line.strip())
+    return [[(word, tags[tag]) for word, tag in sentence] for sentence in read_treebank()]
+
+
 def load(least: int | None, corpus: str = "treebank") -> Data:
     """The first sentences of a corpus; its dictionary is made from all of it, and for the treebank
     and conll2000 from both.
@@ -129,6 +136,7 @@ def load(least: int | None, corpus: str = "treebank") -> Data:
     journal = ("treebank", "conll2000")
     parts = {
         "treebank": read_treebank,
+        "universal": read_universal,
         "conll2000": lambda: [*read_chunks("train"), *read_chunks("test")],
         "MASC, written": read_written,
         "UD English": lambda: [s for p in ("train", "dev", "test") for s in read_dependencies(p)],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import partial
 from html import escape
 from itertools import combinations
@@ -15,7 +15,15 @@ import numpy as np
 
 from stickbreak.errors import DataWarning
 from stickbreak.extras import require_extra
-from stickbreak.report.comparing import Compared, Flow, Report, partners_of, write_comparison
+from stickbreak.protocols import Array
+from stickbreak.report.comparing import (
+    NO_ROWS,
+    Compared,
+    Flow,
+    Report,
+    partners_of,
+    write_comparison,
+)
 
 __all__ = ["ComparedModel", "Comparison", "compare"]
 
@@ -69,7 +77,7 @@ class Comparison:
     models: tuple[ComparedModel, ...]
     notes: tuple[str, ...] = ()
     best: Mapping[str, int] = field(default_factory=dict)
-    _flow: Callable[[], Flow | None] | None = field(default=None, repr=False, compare=False)
+    _flow: Callable[[], Flow] | None = field(default=None, repr=False, compare=False)
 
     def report(self, *, title: str = "Models compared") -> Report:
         """A page with the table; of two models that were given X, also the flow of rows.
@@ -253,28 +261,28 @@ def compare(
 
 def _flow_between(
     models: Sequence[Any], names: Sequence[str], X: Any, where: Mapping[str, Any]
-) -> Flow | None:
+) -> Flow:
     """How the rows of X go from the components of one model to those of another.
 
-    None for models whose rows have no components, such as grammars and aligners.
+    Without counts for models whose rows have no components, such as grammars and aligners.
     """
-    if not all(model._names_rows for model in models):
-        return None
+    gain = _gains(models, X, where)
+    known = gain[np.isfinite(gain)]
+    error = float(known.std() / math.sqrt(len(known))) if len(known) else math.nan
+    mean = float(known.mean()) if len(known) else math.nan
+    names_rows = all(model._names_rows for model in models)
+    unit = "row" if models[0]._row_noun == "row" else "document" if names_rows else "sentence"
+    flow = Flow((names[0], names[1]), NO_ROWS, mean, error, unit=unit)
+    if not names_rows:
+        return flow
     one, other = (
         np.concatenate([np.atleast_1d(p) for p in model.predict(X, **where)]) for model in models
     )
     if len(one) != len(other):
-        return None
+        return flow
     counts = np.zeros([model.n_components_ for model in models], dtype=np.int64)
     np.add.at(counts, (one, other), 1)
-    first, second = (
-        np.concatenate([np.atleast_1d(p) for p in model.score_samples(X, **where)])
-        for model in models
-    )
-    gain = second - first if len(first) == len(second) == len(one) else np.full(len(one), math.nan)
-    known = gain[np.isfinite(gain)]
-    error = float(known.std() / math.sqrt(len(known))) if len(known) else math.nan
-    mean = float(known.mean()) if len(known) else math.nan
+    gain = gain if len(gain) == len(one) else np.full(len(one), math.nan)
     partners = partners_of(counts)
     changed = np.flatnonzero(np.array([partners.get(int(k), -1) for k in range(len(counts))])[one]
                              != other)  # fmt: skip
@@ -283,7 +291,21 @@ def _flow_between(
         (int(i), int(one[i]), int(other[i]), float(gain[i]))
         for i in (int(changed[place]) for place in order)
     ]
-    return Flow((names[0], names[1]), counts, mean, error, moved, len(changed))
+    return replace(flow, counts=counts, moved=moved, n_moved=len(changed))
+
+
+def _gains(models: Sequence[Any], X: Any, where: Mapping[str, Any]) -> Array:
+    """What the second model gives rows more than the first, or documents, or sentences; in nats."""
+    if len({model.family_.measure for model in models}) > 1:
+        return np.zeros(0)
+    for name in ("score_samples", "score_sequences"):
+        if all(hasattr(model, name) for model in models):
+            first, second = (
+                np.concatenate([np.atleast_1d(p) for p in getattr(model, name)(X, **where)])
+                for model in models
+            )
+            return second - first if len(first) == len(second) else np.zeros(0)
+    return np.zeros(0)
 
 
 def _place_of_best(lines: Sequence[ComparedModel], name: str) -> int | None:
@@ -329,7 +351,7 @@ def _differences(
     """Sentences on why bounds and scores, and why bounds alone, cannot be compared."""
     both = [model.family_.measure for model in models]
     bounds = [
-        [f"{line.rows:,.10g} rows" if line.objective else "" for line in lines],
+        [f"{line.rows:,.7g} rows" if line.objective else "" for line in lines],
         [
             f"{model.n_features_in_} columns" if line.objective else ""
             for model, line in zip(models, lines, strict=True)

@@ -147,6 +147,7 @@ class Progress(Callback):
         self._seen = self._before = 0.0
         self._laps_before = self._lap = self._tried = 0
         self._value = ""
+        self._shown = f"{self._start}lap 1/{max_iter}", "", 0.0
 
     @staticmethod
     def is_wanted(verbose: Any) -> bool:
@@ -164,9 +165,14 @@ class Progress(Callback):
             f"{self._value}K {info.n_components}  {rate / 1e6:.2f}M {self._noun}s/s  < "
             f"{_clock(left)} left"
         )
-        self._display.show(
-            f"{self._start}lap {info.lap}/{self._max_iter}", facts, in_lap, self._n_observations
-        )
+        self._shown = f"{self._start}lap {info.lap}/{self._max_iter}", facts, in_lap
+        self._display.show(*self._shown, self._n_observations)
+
+    def on_tasks(self, n_done: int, n_tasks: int) -> None:
+        """Count the tasks of a visit in the live line."""
+        what, facts, in_lap = self._shown
+        facts = f"{facts}  task {n_done}/{n_tasks}".lstrip()
+        self._display.show(what, facts, in_lap, self._n_observations)
 
     def on_trial(self, kind: str, ids: tuple[int, ...], n_components: int) -> None:
         """Say what is tried between two laps."""
@@ -174,7 +180,8 @@ class Progress(Callback):
         some = ", ".join(str(i) for i in ids[:3]) + (", ..." if len(ids) > 3 else "")
         what, n = f"trial {self._tried}: {kind} of {some}", self._n_observations
         when = f"{self._start}after lap {self._lap}/{self._max_iter}"
-        self._display.show(when, f"{self._value}K {n_components}  {what}", n, n)
+        self._shown = when, f"{self._value}K {n_components}  {what}", n
+        self._display.show(*self._shown, n)
         self._display.say(f"{when}  {n_components} components  {what}")
 
     def on_lap(self, record: LapRecord) -> None:

@@ -48,6 +48,9 @@ class Pool(Protocol):
     def here(self) -> Pool:
         """A pool of this process: for jobs of a few rows, or that cannot travel."""
 
+    def telling(self, told: Callable[[int, int], None], /) -> Pool:
+        """A pool that tells how many tasks of a visit are done, and of how many."""
+
     def map(self, call: Callable[[Any], Any], jobs: Iterable[Any], /) -> Iterable[Any]:
         """call(job) of every job, in the order of the jobs."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -14,9 +15,10 @@ from places import processes
 from scipy import sparse
 
 import stickbreak as sb
-from stickbreak.data import batches, document_shards
+from stickbreak.data import batches, document_shards, picked_rows
 from stickbreak.data.document_shards import DocumentFile
 from stickbreak.errors import ShardError
+from stickbreak.metrics import completion
 
 RNG = np.random.default_rng(0)
 WORDS = RNG.poisson(0.5, (90, 25)) + np.eye(90, 25, dtype=int)
@@ -101,6 +103,42 @@ def test_the_bits_are_those_of_documents_in_memory(
     np.testing.assert_array_equal(model.transform(shards), shares)
     assert model.score(shards) == model.score(WORDS)
     np.testing.assert_allclose(model.score_samples(shards), model.score_samples(WORDS), rtol=1e-12)
+
+
+def test_many_documents_are_taken_by_reference(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    documents = sb.open_shards(write(tmp_path, "npz"), n_words=25).documents
+    chosen = np.sort(RNG.choice(np.flatnonzero(WORDS.any(1)), 40, replace=False))
+    few = documents.take(chosen)
+    assert not few.is_by_reference
+    monkeypatch.setattr(picked_rows, "FEW_ROWS", 100)
+    many = documents.take(chosen)
+    assert many.is_by_reference
+    assert many.n_observations == few.n_observations == WORDS[chosen].sum()
+    lanes = many.lanes()
+    assert sum(lane.n_observations for lane in lanes) == few.n_observations
+    assert len(pickle.dumps(lanes[0])) < 3_000
+    loaded = many.loaded()
+    np.testing.assert_array_equal(few.symbols[few.rows], loaded.rows)
+    np.testing.assert_array_equal(few.repeats, loaded.repeats)
+    np.testing.assert_array_equal(few.offsets, loaded.offsets)
+
+
+def test_workers_score_documents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shards, model = sb.open_shards(write(tmp_path, "npz")), fit(WORDS)
+    monkeypatch.setattr(completion, "PART", 16)
+    read, words = [], DocumentFile.words
+    here = threading.current_thread
+    monkeypatch.setattr(
+        DocumentFile,
+        "words",
+        lambda self: read.append(here() is threading.main_thread()) or words(self),
+    )
+    with sb.workers(lambda: ThreadPoolExecutor(2)):
+        assert model.score(shards) == model.score(WORDS)
+    assert read
+    assert not any(read)
 
 
 @pytest.mark.parametrize("init", ["documents", "local", "collapsed"])

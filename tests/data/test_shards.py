@@ -111,6 +111,22 @@ def test_a_moved_folder_is_the_same_data(folder: Path, tmp_path: Path) -> None:
     assert Table(changed).fingerprint() != before
 
 
+@pytest.mark.filterwarnings("ignore::stickbreak.ConvergenceWarning")
+def test_a_shard_that_changed_since_the_checkpoint_is_named(folder: Path) -> None:
+    saved = {"checkpoint": folder / "fit.ckpt", "checkpoint_every": 0.0}
+    engine = sb.MemoizedVB(n_batches=2, max_iter=2, tol=0, **saved)
+    model = sb.Mixture(3, random_state=0, inference=engine)
+    model.fit(sb.open_shards(str(folder / "rows*.npy")))
+    (folder / "rows1.npy").rename(folder / "rows1b.npy")
+    model.resume(sb.open_shards(str(folder / "rows*.npy")))  # the same rows
+    np.save(folder / "rows2.npy", X[400:600] + 1.0)
+    with pytest.raises(sb.CheckpointError, match=r"\(shard rows2\.npy has changed since\)"):
+        model.resume(sb.open_shards(str(folder / "rows*.npy")))
+    (folder / "rows2.npy").unlink()
+    with pytest.raises(sb.CheckpointError, match=r"\(4 shards; now there are 3\)"):
+        model.resume(sb.open_shards(str(folder / "rows*.npy")))
+
+
 @pytest.mark.parametrize("how", ["missing", "truncated", "changed"])
 def test_a_file_that_is_not_the_one_that_was_opened_is_refused(folder: Path, how: str) -> None:
     table = sb.open_shards(str(folder / "rows*.npy"))

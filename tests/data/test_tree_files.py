@@ -41,6 +41,8 @@ def test_conllu_survives_unchanged(tmp_path) -> None:
         ("3", "_"), ("1", "obj"), ("0", "root"),
     ]  # fmt: skip
     assert other.rows[0] == found[0].rows[0]
+    with pytest.raises(ValueError, match="3 words, and 2 heads"):
+        found[0].with_heads([0, 1])
 
 
 @pytest.mark.parametrize(
@@ -50,6 +52,7 @@ def test_conllu_survives_unchanged(tmp_path) -> None:
         (CONLLU.replace("3\tmar", "4\tmar"), "line 7 is word 4 after word 2"),
         (CONLLU.replace("_\t1\tobl", "_\tx\tobl"), "line 7 has head 'x'"),
         (CONLLU.replace("1-2", "a-b"), "no number of a token"),
+        (CONLLU.replace("_\t1\tobl", "_\t7\tobl"), r"line 7 has head 7; the sentence has 3 word"),
     ],
 )
 def test_bad_conllu_is_refused_with_its_line(text: str, message: str, tmp_path) -> None:
@@ -72,6 +75,13 @@ def test_trees_are_read_cleaned_and_written(tmp_path) -> None:
     assert parse_brackets("(S (-NONE- *))")[0].cleaned() is None
     sb.write_trees(tmp_path / "b.mrg", trees)
     assert sb.read_trees(tmp_path / "b.mrg") == trees
+
+
+def test_words_with_brackets_and_spaces_can_be_read_again() -> None:
+    node = sb.ConstituentTree
+    tree = node("(X", (node("-LRB-", ("(",)), node("NNP", ("New York",)), node("S", (":)",))))
+    assert str(tree) == "(-LRB-X (-LRB- -LRB-) (NNP New_York) (S :-RRB-))"
+    assert parse_brackets(str(tree))[0].words == ["-LRB-", "New_York", ":-RRB-"]
 
 
 @pytest.mark.parametrize(

@@ -94,8 +94,12 @@ REFUSED = {
         lambda: hmm().fit(SYMBOLS, sample_weight=[1, 0, 0, 0, 0, 0]),
         "there is one sequence",
     ),
-    "one sequence, and tables": (  # which have no subsequences and no other engine
+    "one sequence, and tables": (
         lambda: sb.HDPHMM(2, family="categorical", root="tables").fit(SYMBOLS[:1]),
+        r"there is one sequence.*use CollapsedVB\(granularity='subsequence'\)",
+    ),
+    "one sequence of numbers, and tables": (  # which have no other engine
+        lambda: sb.HDPHMM(2, root="tables").fit([ROWS]),
         "there is one sequence.*use several sequences, which may be pieces of it",
     ),
     "one block": (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,19 @@ def test_a_saved_model_gives_the_same_answers(model: Any, tmp_path) -> None:
     words = [sentence.split() for sentence in SENTENCES]
     total = model.score_sequences(words).sum()
     assert model.score(words) == pytest.approx(total / sum(map(len, words)))
+
+
+@pytest.mark.parametrize("model", models(), ids=["dmv", "pcfg"])
+def test_drawn_sentences_are_as_frequent_as_their_scores_say(model: Any) -> None:
+    model.set_params(max_length=3).fit(["a b", "b", "a b b", "a"] * 3)
+    sentences = [list(words) for n in (1, 2, 3) for words in product("ab", repeat=n)]
+    chances = np.exp(model.score_sequences(sentences))
+    assert chances.sum() < 1.0
+    expected = chances / chances.sum()  # longer ones are drawn again
+    drawn = [" ".join(words) for words in model.sample(3000, random_state=0)[0]]
+    found = np.array([drawn.count(" ".join(words)) for words in sentences]) / len(drawn)
+    # four standard errors
+    assert (np.abs(found - expected) < 4 * np.sqrt(expected / len(drawn)) + 1e-3).all()
 
 
 def test_a_file_with_other_tags_than_components_is_refused(tmp_path) -> None:
@@ -91,6 +105,23 @@ def test_known_heads_stay() -> None:
     assert model.root_.sum() == pytest.approx(1.0)
 
 
+@pytest.mark.parametrize("heads", [[-1, -1, 1], [-1, 1, -1], [3, -1, -1]])
+def test_one_sentence_with_known_heads_has_a_collapsed_bound(heads: list[int]) -> None:
+    for seed in range(3):
+        model = sb.DMV(random_state=seed, max_iter=3, tol=0.0).fit(["a b c"], heads=[heads])
+        assert np.isfinite(model.lower_bound_)
+        found = model.labels_[0]
+        assert [f for f, h in zip(found, heads, strict=True) if h >= 0] == [max(heads)]
+
+
+def test_brackets_may_be_arrays() -> None:
+    first, second = (
+        sb.PCFG(2, **QUICK).fit(["a b c"] * 3, brackets=[given] * 3)
+        for given in (np.array([[0, 2]]), [(np.int64(0), np.int64(2))])
+    )
+    assert first.lower_bound_ == second.lower_bound_
+
+
 def test_known_brackets_and_categories_stay() -> None:
     tree = parse_brackets("(S (NP (D the) (N cat)) (V sleeps))")[0]
     words = ["the cat sleeps", "sleeps"] * 5
@@ -105,6 +136,27 @@ def test_known_brackets_and_categories_stay() -> None:
     assert spans.shape == (3, 4, 3)
     assert spans[0, 3].sum() == pytest.approx(1.0)
     assert spans[0, 2].sum() + spans[1, 3].sum() == pytest.approx(1.0)
+
+
+def test_a_right_branching_start_ends_in_trees_that_branch_to_the_right() -> None:
+    words, brackets = ["a b a c b", "b c a a", "c b", "a"] * 5, [[], [(0, 2)], [], []] * 5
+    model = sb.PCFG(4, init="right-branching", random_state=0, max_iter=3, tol=0.0).fit(words)
+    spans = [(begin, end) for begin, end, _ in model.parse(words[:1])[0].spans()]
+    assert spans == [(0, 5), (1, 5), (2, 5), (3, 5)]
+    model.fit(words, brackets=brackets)  # known brackets stay as they are
+    assert (model.parse_proba(words[:1])[0][3, 5].sum()) > 0.5
+    batch = sb.HDPPCFG(4, init="right-branching", inference="batch", random_state=0, max_iter=3)
+    assert np.isfinite(batch.fit(words).lower_bound_)
+
+
+def test_rules_are_a_table() -> None:
+    model = sb.DMV(**QUICK).fit(SENTENCES)
+    assert len(model.rules_) == 3 * 2 * 3
+    assert model.rules_[:2] == model.top_rules(2)
+    assert sum(rule.times for rule in model.rules_) == pytest.approx(13 * 4 - 16, rel=1e-5)
+    strings = sb.TemplateGrammar(random_state=0, max_iter=3).fit(["abab", "ab"] * 4)
+    assert [rule.text for rule in strings.rules_][:1] == [strings.top_rules(1)[0].text]
+    assert len(sb.PCFG(2, **QUICK).fit(SENTENCES).top_rules(-1)) == 8
 
 
 def test_unknown_words_have_the_mass_of_the_prior() -> None:
@@ -148,6 +200,8 @@ def test_every_engine_fits(name: str) -> None:
         (["a b"], {"heads": [[2, 1]]}, "no root"),
         (["a b c d"], {"heads": [[3, 4, 0, 3]]}, "not projective"),
         (["a b"], {"heads": [[0]]}, "2 words, but heads of shape"),
+        (["a b"], {"heads": [[2.0, 0.0]]}, "expected whole numbers"),
+        ([], {}, "X has no sentences"),
         ([" ".join("a" * 61)], {}, "61 words, and max_length=60"),
     ],
 )
@@ -161,6 +215,10 @@ def test_bad_sentences_and_heads_are_refused(X: Any, given: Any, message: str) -
     [
         ([[(0, 9)]], r"bracket \(0, 9\)"),
         ([[(0, 2), (1, 3)]], "cross each other"),
+        ([[(0, 1, 2)]], r"bracket \(0, 1, 2\); expected \(begin, end\)"),
+        ([[(0.0, 2.0)]], "whole numbers"),
+        ([[1, 2]], "bracket 1; expected"),
+        ([None], "brackets of sentence 0 are None"),
         ([parse_brackets("(S (A a) (B b))")[0]], "2 words; it has 3"),
         ([parse_brackets("(S (A a) (B x) (C c))")[0]], "'a b c', but its tree has the words 'a x"),
         ([], "list with an entry for each of 1"),

@@ -212,6 +212,20 @@ def test_drawn_trees_are_parsed_with_positive_probability(fitted: sb.LatentPCFG)
     assert np.isfinite(fitted.score_sequences(words)).all()
 
 
+def test_drawn_sentences_are_as_frequent_as_their_scores_say() -> None:
+    trees = ["(S (A a) (B b))", "(S (A a) (S (A b) (B b)))", "(S (A b) (B a))"] * 3
+    settings = {"prune": 0.0, "rare": 0, "max_length": 4, "random_state": 0}
+    model = sb.LatentPCFG(2, **settings).fit(trees)
+    drawn = [" ".join(words) for words in model.sample(3000, random_state=0)[0]]
+    known = sorted(set(drawn))
+    chances = np.exp(model.score_sequences(known))
+    expected = chances / chances.sum()  # longer ones are drawn again
+    found = np.array([drawn.count(words) for words in known]) / len(drawn)
+    assert chances.sum() < 1.0
+    # four standard errors
+    assert (np.abs(found - expected) < 4 * np.sqrt(expected / len(drawn)) + 1e-3).all()
+
+
 def test_rules_are_told(fitted: sb.LatentPCFG) -> None:
     rules = {rule.text: rule for rule in fitted.rules_}
     assert rules["NP -> DT NN"].times > 20
@@ -241,6 +255,16 @@ def test_every_engine_fits(engine: str) -> None:
     assert model.parse(["she sees the dog ."])[0].tags == ["PRP", "VBZ", "DT", "NN", "."]
 
 
+@pytest.mark.filterwarnings("ignore::stickbreak.errors.ConvergenceWarning")
+@pytest.mark.parametrize("engine", ["collapsed-gibbs", "gibbs", "hard-em"])
+def test_refused_engines_name_one_that_fits(engine: str) -> None:
+    with pytest.raises(ValueError, match=r"; use (CollapsedVB|BatchVB|EM)") as found:
+        sb.LatentPCFG(2, inference=engine).fit(TREES[:3])
+    named = {"CollapsedVB": sb.CollapsedVB, "BatchVB": sb.BatchVB, "EM": sb.EM}
+    remedy = named[str(found.value).split("use ")[1].split()[0].strip(",")]
+    sb.LatentPCFG(2, inference=remedy(max_iter=2)).fit(TREES[:3])
+
+
 def test_more_trees_of_known_rules(fitted: sb.LatentPCFG) -> None:
     model = sb.LatentPCFG(2, inference="batch", random_state=0).partial_fit(TREES[:20])
     before = model.counts_.sum()
@@ -248,6 +272,20 @@ def test_more_trees_of_known_rules(fitted: sb.LatentPCFG) -> None:
     assert model.counts_.sum() > 1.5 * before
     with pytest.raises(ValueError, match=r"tree 0 uses a rule that the first call had not"):
         model.partial_fit(["(S (X a) (Y b))"])
+
+
+def test_trees_of_new_rules_are_left_out_of_a_stream() -> None:
+    settings = {"inference": "batch", "random_state": 0}
+    more, weight = ["(S (X a) (Y b))", *TREES[20:]], np.arange(1, 22)
+    model, other = (sb.LatentPCFG(2, **settings).partial_fit(TREES[:20]) for _ in range(2))
+    with pytest.warns(
+        DataWarning, match=r"1 tree\(s\) \(0\) use rules that the first call had not"
+    ):
+        model.partial_fit(more, sample_weight=weight)
+    other.partial_fit(TREES[20:], sample_weight=weight[1:])
+    np.testing.assert_array_equal(model.counts_, other.counts_)
+    with pytest.raises(ValueError, match=r"sample_weight must hold .* each of 21 trees"):
+        model.partial_fit(more, sample_weight=weight[1:])
 
 
 def test_weights_are_repeats() -> None:
@@ -308,3 +346,4 @@ def test_a_treebank_without_unary_rules() -> None:
     model = sb.LatentPCFG(2, random_state=0).fit(trees)
     assert str(model.parse(["the dog"])[0]) == "(ROOT (S (DT the) (NN dog)))"
     assert np.isfinite(model.lower_bound_)
+    assert model.top_rules(1)[0].text == "S -> DT NN"

@@ -94,4 +94,6 @@ def test_the_order_of_pieces_does_not_matter(order):
     pieces = pieces_of(5, (0, 1), (1, 2), (2, 0), (0, 1), (1, 2), (2, 0))
     shuffled = [pieces[i] for i in np.random.default_rng(order).permutation(6)]
     model = stream(sb.HDPHMM(random_state=0), shuffled)
-    assert model.n_effective_ == 3
+    whole = sb.HDPHMM(random_state=0).fit([rows for part in pieces for rows in part])
+    assert model.n_effective_ == whole.n_effective_ == 3
+    assert model.lower_bound_ == pytest.approx(whole.lower_bound_, rel=0.01)

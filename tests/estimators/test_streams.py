@@ -245,10 +245,15 @@ ORDERS = [
 def test_each_piece_may_bring_a_cluster_of_its_own(order):
     rng = np.random.default_rng(0)
     pieces = [rng.normal(at, 1.0, (200, 2)) for at in [(0, 0), (8, 0), (0, 8), (8, 8)]]
-    model = sb.DPMixture(random_state=0)
-    for i in order:
-        model.partial_fit(pieces[i])
-    np.testing.assert_allclose(model.counts_, 200, atol=2)
+    prior = sb.Gaussian(mean=4.0, covariance=10.0)  # the same for the stream and the whole
+    for family in ("gaussian", prior):
+        model = sb.DPMixture(family=family, random_state=0)
+        for i in order:
+            model.partial_fit(pieces[i])
+        np.testing.assert_allclose(model.counts_, 200, atol=2)
+    whole = sb.DPMixture(family=prior, random_state=0).fit(np.concatenate(pieces))
+    assert model.n_components_ == whole.n_components_ == 4
+    assert model.lower_bound_ == pytest.approx(whole.lower_bound_, rel=0.01)
     found = np.concatenate([np.bincount(model.predict(piece), minlength=4) for piece in pieces])
     assert sorted(found)[-4:] == [200] * 4
 

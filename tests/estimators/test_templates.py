@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +65,32 @@ def test_all_short_strings_have_a_probability_of_at_most_one() -> None:
     model = sb.TemplateGrammar("Word", random_state=0, max_iter=5).fit(["ab", "a", "b", "ba"])
     strings = ["a", "b", "c", "ab", "ba", "aa", "bb", "cb", "aba", "bab"]
     assert np.exp(model.score_sequences(strings)).sum() < 1.0
+
+
+def test_drawn_strings_are_as_frequent_as_their_scores_say() -> None:
+    settings = {"max_segment": 2, "random_state": 0, "max_iter": 5, "concentration": 3.0}
+    model = sb.TemplateGrammar("V | V M", **settings).fit(["ab", "a", "b", "ba", "bba"])
+    strings = ["".join(own) for n in range(1, 5) for own in product("ab", repeat=n)]
+    chances = np.exp(model.score_sequences(strings))
+    drawn, segments = model.sample(4000)
+    found = np.array([drawn.count(string) for string in strings]) / len(drawn)
+    expected = chances / chances.sum()  # without other letters and longer segments
+    # four standard errors
+    assert (np.abs(found - expected) < 4 * np.sqrt(expected / len(drawn)) + 1e-3).all()
+    assert ["".join(part.text for part in own) for own in segments] == drawn
+    assert {tuple(part.name for part in own) for own in segments} == {("V",), ("V", "M")}
+    assert model.sample(3, random_state=1)[0] == model.sample(3, random_state=1)[0]
+
+
+@pytest.mark.parametrize("base", ["spelling", "uniform"])
+def test_drawn_strings_are_like_those_that_were_given(base: str) -> None:
+    settings = {"base": base, "random_state": 0, "max_iter": 3}
+    strings, _ = sb.TemplateGrammar("Word+", **settings).fit(STRINGS).sample(5)
+    assert set("".join(strings)) <= set("".join(STRINGS))
+    lists = sb.TemplateGrammar(**settings).fit([["aa", "b"], ["b"]]).sample(2)[0]
+    assert set(lists[0]) <= {"aa", "b"}
+    (numbers,), ((first, *_),) = sb.TemplateGrammar(**settings).fit([np.array([0, 1])] * 3).sample()
+    assert numbers[: first.end].tolist() == first.text.tolist()
 
 
 def test_numbers_are_letters_too() -> None:

@@ -270,6 +270,40 @@ def test_merges_leave_the_states_that_there_are():
     np.testing.assert_allclose(again["transition"], merged.counts["transition"], atol=1e-9)
 
 
+def grammar(seed, n=100, length=60):
+    """Sequences that repeat abc, or acb, or are fair coins of a and b: seven states."""
+    rng, rows = np.random.default_rng(seed), []
+    for _ in range(n):
+        order = [[0, 1, 2], [0, 2, 1], None][rng.integers(3)]
+        turns = (rng.integers(3) + np.arange(length)) % 3
+        rows.append(rng.integers(2, size=length) if order is None else np.array(order)[turns])
+    return Sequences(np.concatenate(rows)[:, None], offsets=np.arange(0, n * length + 1, length))
+
+
+@compiles
+@pytest.mark.parametrize(("data", "n_states"), [(ring, 4), (grammar, 7)])
+def test_defaults_find_the_states(data, n_states):
+    """Drawn states to begin with, and merges until none helps; fits end in a hundred laps."""
+    found = []
+    for seed in range(4):
+        some = data(seed)
+        model = sb.HDPHMM(12, family="categorical", root="tables", random_state=seed)
+        model.fit(np.split(some.rows, some.offsets[1:-1]))
+        assert model.converged_
+        assert model.n_iter_ < 300
+        found.append(model.n_covering())
+    assert found.count(n_states) >= 3
+
+
+@compiles
+def test_defaults_from_random_chains_do_not_merge():
+    """States that are alike would all be merged."""
+    model = sb.HDPHMM(4, family="categorical", root="tables", init="local", max_iter=2, tol=9.0)
+    with _quiet():
+        model.fit([np.array([0, 1, 0, 1])[:, None]] * 5)
+    assert model.trace_.moves == []
+
+
 @pytest.mark.slow  # 12 seconds to compile
 def test_other_families_are_swept_too():
     rng = np.random.default_rng(0)

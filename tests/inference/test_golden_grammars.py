@@ -8,10 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from oracles.tree import all_trees, counts_of
+from scipy.special import gammaln, logsumexp
 
 from stickbreak.data import Sequences
 from stickbreak.families import Categorical
-from stickbreak.inference import EM, BatchVB, CollapsedVB, Start, run
+from stickbreak.inference import EM, BatchVB, CollapsedVB, MeanLog, Start, run
 from stickbreak.models import Model, finite_hmm
 from stickbreak.priors.rule_tables import Table
 from stickbreak.priors.rules import GrammarTables
@@ -118,6 +120,51 @@ def test_variational_bayes_of_a_small_grammar() -> None:
     np.testing.assert_allclose(flat_counts(result.counts), expected, atol=1e-5)
     assert result.bound == pytest.approx(-19.96230357, abs=1e-7)
     assert (np.diff(result.trace.bound) > -1e-10).all()
+
+
+def trees_of(words: list[int]) -> Array:
+    """(trees, 8) flat counts of the rules of every tree that the grammar has."""
+    found = []
+    for nodes in all_trees(len(words), 2):
+        counts = counts_of(nodes, 2)
+        flat = flat_counts({**counts, "emission": np.eye(2)[words].T @ counts["rows"]})
+        is_whole = flat[[0, 1, 2, 5]].sum() == len(words) - 1
+        if counts["root"][0] and is_whole:
+            found.append(flat)
+    return np.array(found)
+
+
+def log_joint(counts: Array) -> Array:
+    """Log p(x, trees) of flat counts (m, 8), rules integrated out."""
+    found = np.zeros(len(counts))
+    for own in (counts[:, :5], counts[:, 5:]):
+        n = own.shape[1]
+        found += gammaln(0.5 * n) - gammaln(0.5 * n + own.sum(1))
+        found += (gammaln(0.5 + own) - gammaln(0.5)).sum(1)
+    return found
+
+
+def test_bounds_of_a_small_grammar_are_ordered() -> None:
+    """C4: the variational bound, that with rules integrated out at the same q, the evidence."""
+    model, data, start = small()
+    result = run(model, BatchVB(max_iter=2000, tol=1e-14), data, start)
+    potentials = model.potentials(result.counts, result.params, MeanLog())
+    rules, kinds = potentials["binary_rule"], potentials["kind"]
+    words = potentials.scores.log_table.T + kinds[:, :1]
+    log_rules = np.array([rules[at] + kinds[at[0], 1] for at in RULES])
+    weights = np.r_[log_rules[:3], words[0], log_rules[3:], words[1]]
+    totals, log_q = np.zeros((1, 8)), np.zeros(1)
+    for sentence in WORDS:
+        own = trees_of(sentence)
+        shares = own @ weights - logsumexp(own @ weights)
+        totals = (totals[:, None] + own).reshape(-1, 8)
+        log_q = (log_q[:, None] + shares).ravel()
+    assert len(totals) == 8232
+    evidence = logsumexp(log_joint(totals))
+    collapsed = np.exp(log_q) @ (log_joint(totals) - log_q)
+    assert result.bound < collapsed < evidence
+    assert evidence == pytest.approx(-18.05091479, abs=1e-8)
+    assert collapsed == pytest.approx(-19.51171453, abs=1e-7)
 
 
 def test_the_order_of_rules_does_not_matter_for_their_joint() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import pickle
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -17,7 +18,8 @@ from places import cluster, processes
 import stickbreak as sb
 from stickbreak.data import Sequences, batches
 from stickbreak.inference import collapsed, executors, workers
-from stickbreak.inference.remote import pool, tasks
+from stickbreak.inference.remote import dask_cluster, pool, tasks
+from stickbreak.stats import stored_fields
 
 RNG = np.random.default_rng(0)
 MEANS = np.array([[-4.0, 0.0], [0.0, 4.0], [4.0, 0.0]])
@@ -134,6 +136,22 @@ def test_a_dask_cluster_finds_the_same_bits(name: str, client: Any) -> None:
     assert not client.futures
 
 
+@pytest.mark.parametrize("name", ["memoized", "topics in batches", "chain"])
+def test_sums_of_large_counts_are_taken_on_the_workers(
+    name: str, client: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here, sent = found_here(name), []
+    map_ = client.map
+    monkeypatch.setattr(client, "map", lambda *a, **k: sent.extend(k["key"]) or map_(*a, **k))
+    monkeypatch.setattr(dask_cluster, "SMALL", 0)
+    monkeypatch.setattr(dask_cluster, "LARGE", 0)
+    monkeypatch.setattr(dask_cluster, "CHUNK", 1000)
+    with sb.workers(client, lanes=1):
+        assert contents(CASES[name]()) == here
+    assert any(key.startswith("add-") for key in sent)
+    assert not client.futures
+
+
 @pytest.mark.few(4)
 @pytest.mark.parametrize("lanes", [1, 2, 4, 8])
 @pytest.mark.parametrize("name", ["moves", "topics in batches", "chain"])
@@ -159,8 +177,8 @@ def test_the_number_of_workers_leaves_the_bits_alone(
 def test_joblib_names_the_cluster_too(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     joblib = pytest.importorskip("joblib")
     here, sent = found_here("mixture"), []
-    submit = client.submit
-    monkeypatch.setattr(client, "submit", lambda *a, **k: sent.append(k["key"]) or submit(*a, **k))
+    map_ = client.map
+    monkeypatch.setattr(client, "map", lambda *a, **k: sent.extend(k["key"]) or map_(*a, **k))
     with joblib.parallel_config("dask"):
         assert contents(CASES["mixture"]()) == here
     assert {key.split("-")[0] for key in sent} == {"infer", "decode"}
@@ -262,3 +280,29 @@ def test_the_longest_tasks_begin_first_and_results_keep_their_order(
     with sb.workers(lambda: ThreadPoolExecutor(1), lanes=1), workers(1) as place:
         assert list(place.map(note_rows, lanes)) == [10, 20, 300, 20, 350]
     assert BEGUN == [350, 300, 20, 20, 10]
+
+
+def test_what_documents_keep_stays_in_the_scratch_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, two_processes: Any
+) -> None:
+    """Workers write and read it; the driver keeps names, and edits of components to replay."""
+    read: list[int] = []
+    written: list[int] = []
+    load, owned = stored_fields.StoredArrays.load, stored_fields.StoredFields.owned
+    monkeypatch.setattr(
+        stored_fields.StoredFields, "owned", lambda self: written.append(1) or owned(self)
+    )
+    monkeypatch.setattr(
+        stored_fields.StoredArrays, "load", lambda self: read.append(1) or load(self)
+    )
+    for name in ("topics", "topics in batches", "topics with moves"):
+        here = found_here(name)
+        with sb.workers(two_processes, scratch=tmp_path):
+            model = CASES[name]()
+            assert contents(model) == here
+        assert written
+        assert not read
+        del model
+        gc.collect()
+        assert not list(tmp_path.iterdir())
+        written.clear()

@@ -19,7 +19,7 @@ from places import cluster, processes
 import stickbreak as sb
 from stickbreak.data import batches
 from stickbreak.errors import NumericalError, ShardError
-from stickbreak.inference.remote import executors, pool, tasks
+from stickbreak.inference.remote import dask_cluster, executors, pool, tasks
 from stickbreak.models import lanes
 
 RNG = np.random.default_rng(0)
@@ -55,6 +55,21 @@ def test_what_is_no_place_is_refused() -> None:
     for size in (0, 3, True):
         with pytest.raises(ValueError, match="power of two"):
             enter(ThreadPoolExecutor(1), lanes=size)
+
+
+def test_folders_that_cannot_take_what_units_keep_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(batches, "ORDERED_ROWS", 100)
+    with pytest.raises(ValueError, match=r"scratch='.*gone' is no folder"):
+        enter(ThreadPoolExecutor(1), scratch=tmp_path / "gone")
+    (tmp_path / "here").mkdir()
+    words = RNG.poisson(0.6, (200, 20)) + np.eye(200, 20, dtype=int)
+    told = r"scratch='.*here' cannot be written by process \d+ on .* \(No such file"
+    with ThreadPoolExecutor(1) as executor, sb.workers(executor, scratch=tmp_path / "here"):
+        (tmp_path / "here").rmdir()
+        with pytest.raises(ValueError, match=told):
+            sb.LatentDirichletAllocation(2, init="local", random_state=0).fit(words)
 
 
 def test_an_executor_that_is_shut_down_is_refused() -> None:
@@ -183,6 +198,25 @@ def test_a_number_of_jobs_limits_what_is_under_way(monkeypatch: pytest.MonkeyPat
     with sb.workers(lambda: ThreadPoolExecutor(4), lanes=1):
         sb.Mixture(2, random_state=0, inference=engine, n_jobs=2).fit(X)
     assert most[0] == 2
+
+
+@pytest.mark.parametrize("kind", ["threads", "dask"])
+def test_callbacks_are_told_of_tasks_within_a_visit(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[tuple[int, int]] = []
+
+    class Count(sb.Callback):
+        def on_tasks(self, n_done: int, n_tasks: int) -> None:
+            seen.append((n_done, n_tasks))
+
+    monkeypatch.setattr(dask_cluster, "LOOK", 0.001)
+    engine = sb.MemoizedVB(n_batches=2, max_iter=2, tol=0, callbacks=[Count()])
+    make = ThreadPoolExecutor if kind == "threads" else cluster
+    with make(1) as place, sb.workers(place, lanes=1):
+        sb.Mixture(2, random_state=0, inference=engine).fit(X)
+    assert {n_tasks for _, n_tasks in seen} == {5}
+    assert all(0 <= n_done <= n_tasks for n_done, n_tasks in seen)
 
 
 class Slow:

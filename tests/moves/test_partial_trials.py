@@ -11,6 +11,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from fitting import assert_never_drops
+from folding import fold_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import digamma, gammaln, logsumexp, xlogy
@@ -93,18 +94,6 @@ def scene_of(name: str, seed: int, n_batches: int) -> Scene:
         next_id=next_id, batches=data.batches(n_batches), warm=found.warm(),
     )  # fmt: skip
     return scene
-
-
-def fold_of(layer, K: int) -> np.ndarray:
-    """(K, new K) which old components the new ones of a layer are."""
-    fold = np.eye(K)
-    for edit in layer.edits:
-        how = edit if isinstance(edit, Regroup) else edit.how
-        step = np.zeros((fold.shape[1], len(how.sources)))
-        for new, source in enumerate(how.sources):
-            step[list(source), new] = 1.0
-        fold = fold @ step
-    return fold
 
 
 def smooth(evidence, start, transition):

@@ -85,9 +85,13 @@ CONTRAST = """() => {
 # Texts of figures that are small, outside of their figure, or on marks without a halo.
 TEXTS = """() => {
   const bad = [];
+  const shared = (a, b) => Math.min(Math.min(a.right, b.right) - Math.max(a.left, b.left),
+                                    Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) - 2);
   for (const svg of document.querySelectorAll('svg')) {
     const frame = svg.getBoundingClientRect();
     if (!frame.width) continue;
+    const marks = [...svg.querySelectorAll('rect, circle, path')]
+      .filter(e => getComputedStyle(e).fill !== 'none').map(e => e.getBoundingClientRect());
     for (const text of svg.querySelectorAll('text')) {
       if (!text.textContent.trim()) continue;
       const box = text.getBoundingClientRect();
@@ -95,6 +99,9 @@ TEXTS = """() => {
       const out = Math.max(frame.left - box.left, box.right - frame.right,
                            frame.top - box.top, box.bottom - frame.bottom);
       if (out > 1.5) bad.push(['outside by ' + out.toFixed(1), text.textContent, svg.ariaLabel]);
+      const style = getComputedStyle(text);
+      if (style.stroke !== 'none' && style.strokeWidth !== '0px') continue;
+      if (marks.some(mark => shared(box, mark) > 1)) bad.push(['on a mark', text.textContent]);
     }
   }
   return bad;
@@ -118,3 +125,11 @@ FOCUSED = f"""() => {{
           {FOCUSABLE}.indexOf(e),
           style.outlineStyle !== 'none' && parseFloat(style.outlineWidth) >= 2];
 }}"""
+
+# Texts of figures that are too small on paper.
+PRINTED = """() => [...document.querySelectorAll('svg[role=img]')].flatMap(svg => {
+  const scale = svg.getBoundingClientRect().width / svg.viewBox.baseVal.width;
+  return [...svg.querySelectorAll('text')].filter(text => scale && text.textContent.trim())
+    .map(text => [parseFloat(getComputedStyle(text).fontSize) * scale, text.textContent])
+    .filter(([px]) => px < 9);
+})"""

@@ -5,16 +5,18 @@
 
 from __future__ import annotations
 
+import os
 import runpy
 from pathlib import Path
 
 import pytest
-from report.browsing import CONTRAST, TARGETS, TEXTS, n_sheets
+from report.browsing import CONTRAST, PRINTED, TARGETS, TEXTS, n_sheets
 from report.test_browser import VIEWS, check_axe
 from report.test_estimators import CASES, fitted
 
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).resolve().parents[2]
+IN_ALL_VIEWS = os.environ.get("STICKBREAK_ALL_VIEWS") == "1"
 GALLERY = ("mixture", "chain", "topics", "comparison")
 
 
@@ -41,11 +43,11 @@ def check_page(report, opened, views=VIEWS):
 
 @pytest.mark.parametrize("name", CASES)
 def test_page_of_every_estimator_and_family_is_right_in_a_browser(name, opened):
-    """Both widths and both themes of each, together in one way or the other."""
+    """Both widths and both themes of each, together in one way or the other, or in all."""
     model, data = fitted(name)
-    is_even = list(CASES).index(name) % 2 == 0
-    check_page(model.report(data), opened, VIEWS[::3] if is_even else VIEWS[1:3])
-    check_page(model.report(), opened, views=[(400, "light")])
+    views = VIEWS[::3] if list(CASES).index(name) % 2 == 0 else VIEWS[1:3]
+    check_page(model.report(data), opened, VIEWS if IN_ALL_VIEWS else views)
+    check_page(model.report(), opened, VIEWS if IN_ALL_VIEWS else [(400, "light")])
 
 
 @pytest.fixture(scope="module")
@@ -68,4 +70,5 @@ def test_pages_of_the_gallery_are_right_and_print_on_at_most_eight_sheets(name, 
         .filter(e => e.getClientRects().length)
         .map(e => e.getBoundingClientRect().right - innerWidth).filter(px => px > 1)""")
     assert over == []
+    assert page.evaluate(PRINTED) == []
     assert n_sheets(page) <= 8

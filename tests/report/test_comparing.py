@@ -61,3 +61,22 @@ def test_numbers_of_the_table_sort_as_numbers_and_no_time_is_told():
     at = heads.index("bound")
     bounds = [float(row[at].get("data-v")) for row in table.find("tbody")]
     assert bounds == pytest.approx([model.lower_bound_ for model in models], rel=1e-4)
+
+
+def test_documents_and_sentences_are_called_so_and_their_difference_has_an_error():
+    rng = np.random.default_rng(3)
+    topics = rng.dirichlet(np.full(40, 0.1), 3)
+    counts = np.stack([rng.multinomial(40, p @ topics)
+                       for p in rng.dirichlet(np.full(3, 0.3), 40)])  # fmt: skip
+    models = [sb.LatentDirichletAllocation(k, random_state=0).fit(counts) for k in (2, 3)]
+    text = text_of(parse(sb.compare(models, counts).report().html))
+    assert "of 40 documents stay together" in text
+    assert "nats per document of these data (standard error" in text
+    assert "Flow of documents" in text
+    sentences = ["a b c", "b a", "c c a b"] * 4
+    models = [sb.PCFG(k, random_state=0).fit(sentences) for k in (2, 3)]
+    text = text_of(parse(sb.compare(models, sentences).report().html))
+    first, second = (model.score_sequences(sentences).mean() for model in models)
+    assert f"better by {abs(second - first):.3g} nats per sentence" in text
+    assert "The bound of" in text  # expected words of single precision are 48 after all
+    assert "needs data and two models with components of rows or documents" in text

@@ -85,7 +85,8 @@ def test_data_none_and_no_texts_leave_nothing_of_the_data():
     observed = replace(subject.observed, worst=(), typical={})
     subject = replace(subject, observed=observed)
     html = write_page(subject).html
-    assert 'class="point' not in html
+    assert 'class="points' in write_page(make_rows()).html
+    assert 'class="points' not in html
     assert json.loads(re.search(r'id="data">([^<]*)<', html)[1])["scatter"]["rows"] == []
     hidden = make_topics(keeps="none", shows_texts=False)
     assert "commonest words" not in write_page(hidden).html

@@ -94,7 +94,7 @@ ANNOTATION_OPTIONS = (
 )  # fmt: skip
 TREE_INITS = (
     '"auto": "local" (random weights for every sentence) for collapsed inference, "collapsed" '
-    "(sweeps from there) for all others"
+    '(sweeps from there) for all others; or "right-branching" (sweeps of trees that are)'
 )
 
 STRING_OPTIONS = (

@@ -15,13 +15,18 @@ from .sentence_lines import Line, iter_lines
 __all__ = ["ConstituentTree", "iter_trees", "parse_brackets", "read_trees", "write_trees"]
 
 TOKENS = re.compile(r"\(|\)|[^\s()]+")
+UNWRITTEN = re.compile(r"[()\s]")
 EMPTY = "-NONE-"
 KEPT = frozenset(("-LRB-", "-RRB-", "-LCB-", "-RCB-"))  # labels that begin with a hyphen
 
 
 @dataclass(frozen=True)
 class ConstituentTree:
-    """A node with its label and its children, nodes or words. Its text is in Penn brackets."""
+    """A node with its label and its children, nodes or words.
+
+    Its text is in Penn brackets. In it ( and ) are written as -LRB- and -RRB- in words and labels,
+    and white space as _, so that it can be read again.
+    """
 
     label: str
     children: tuple[ConstituentTree | str, ...]
@@ -92,8 +97,17 @@ class ConstituentTree:
         return cls(str(tree.label()), children)
 
     def __str__(self) -> str:
-        inner = " ".join(str(child) for child in self.children)
-        return f"({self.label} {inner})"
+        inner = " ".join(
+            _written(child) if isinstance(child, str) else str(child) for child in self.children
+        )
+        return f"({_written(self.label)} {inner})"
+
+
+def _written(name: str) -> str:
+    """A word or label without what would end it."""
+    if not UNWRITTEN.search(name):
+        return name
+    return re.sub(r"\s", "_", name.replace("(", "-LRB-").replace(")", "-RRB-"))
 
 
 def iter_trees(

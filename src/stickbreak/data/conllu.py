@@ -50,6 +50,8 @@ class ConlluSentence:
 
     def with_heads(self, heads: Sequence[int]) -> ConlluSentence:
         """The same sentence with other heads; relations of words whose head changes are lost."""
+        if len(heads) != len(self.words):
+            raise ValueError(f"the sentence has {len(self.words)} words, and {len(heads)} heads")
         given, rows = iter(heads), []
         for row in self.rows:
             if not row[0].isdigit():
@@ -65,17 +67,19 @@ def iter_conllu(path: str | Path, *, member: str | None = None) -> Iterator[Conl
     """The sentences of a CoNLL-U file (also `.gz`, or members of a `.zip`), one at a time."""
     comments: list[str] = []
     rows: list[tuple[str, ...]] = []
+    lines: list[str] = []
     for line in iter_lines(path, member=member):
         if not line.text.strip():
             if rows:
-                yield ConlluSentence(tuple(comments), tuple(rows))
-            comments, rows = ([], []) if rows else (comments, rows)
+                yield _sentence(comments, rows, lines)
+            comments, rows, lines = ([], [], []) if rows else (comments, rows, lines)
         elif line.text.startswith("#"):
             comments.append(line.text)
         else:
             rows.append(_row(line, sum(row[0].isdigit() for row in rows)))
+            lines.append(line.where)
     if rows:
-        yield ConlluSentence(tuple(comments), tuple(rows))
+        yield _sentence(comments, rows, lines)
 
 
 def read_conllu(path: str | Path, *, member: str | None = None) -> list[ConlluSentence]:
@@ -105,6 +109,16 @@ def format_conllu(sentence: ConlluSentence) -> str:
     return "\n".join([*sentence.comments, *("\t".join(row) for row in sentence.rows), ""])
 
 
+def _sentence(comments: list[str], rows: list[tuple[str, ...]], lines: list[str]) -> ConlluSentence:
+    """One sentence, whose heads are words of it; lines : where each row is, for messages."""
+    found = ConlluSentence(tuple(comments), tuple(rows))
+    n_words = len(found.words)
+    for row, where in zip(rows, lines, strict=True):
+        if row[0].isdigit() and row[HEAD] != "_" and int(row[HEAD]) > n_words:
+            raise ValueError(f"{where} has head {row[HEAD]}; the sentence has {n_words} word(s)")
+    return found
+
+
 def _row(line: Line, n_words: int) -> tuple[str, ...]:
     """Ten fields, checked: words are numbered in order, heads are numbers."""
     fields = tuple(line.text.split("\t"))
@@ -126,8 +140,10 @@ def check_heads(heads: Any, n_words: int, name: str) -> npt.NDArray[np.int64]:
     name : of the sentence, for messages
     """
     found = np.asarray(heads)
-    if found.shape != (n_words,) or (found.size and found.dtype.kind not in "iu"):
+    if found.shape != (n_words,):
         raise ValueError(f"{name} has {n_words} words, but heads of shape {found.shape}")
+    if found.size and found.dtype.kind not in "iu":
+        raise ValueError(f"{name} has heads {found.tolist()}; expected whole numbers")
     bad = np.flatnonzero((found < -1) | (found > n_words) | (found == np.arange(1, n_words + 1)))
     if len(bad):
         raise ValueError(

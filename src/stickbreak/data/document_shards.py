@@ -17,6 +17,7 @@ from stickbreak.errors import ShardError
 
 from .corpora import read_corpus
 from .documents import Documents
+from .picked_rows import PickedRows
 from .shard_rows import ShardRows, digest_file, require_contents
 
 __all__ = ["DocumentFile", "DocumentShards", "ShardCounts", "open_documents"]
@@ -114,12 +115,12 @@ class Sums:
     ends: Array
     counts: Array
 
-    def between(self, begin: int, end: int) -> float | None:
-        """Sum of the counts of whole documents; None within one."""
-        lo, hi = np.searchsorted(self.ends, [begin, end])
-        if self.ends[lo] != begin or self.ends[hi] != end:
+    def between(self, begins: Array, ends: Array) -> float | None:
+        """Sum of the counts of ranges of whole documents; None if one ends within a document."""
+        lo, hi = np.searchsorted(self.ends, begins), np.searchsorted(self.ends, ends)
+        if (self.ends[lo] != begins).any() or (self.ends[hi] != ends).any():
             return None
-        return float(self.counts[hi] - self.counts[lo])
+        return float((self.counts[hi] - self.counts[lo]).sum())
 
 
 @dataclass(frozen=True)
@@ -129,7 +130,7 @@ class ShardCounts:
     rows : the entries. sums : of all documents; stays in the process that opened them
     """
 
-    rows: ShardRows
+    rows: ShardRows | PickedRows
     sums: Sums | None = field(default=None, repr=False, compare=False)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -152,24 +153,59 @@ class ShardCounts:
         """A slice as a reference; counts at positions (m,), read here."""
         if isinstance(at, slice) and at.step in (None, 1):
             return ShardCounts(self.rows[at], self.sums)
-        return self.load()[at]
+        if isinstance(self.rows, PickedRows):
+            return self.load()[at]
+        return _take_counts(self.rows, np.asarray(at))
+
+    def pick(self, rows: PickedRows) -> ShardCounts:
+        """The counts of some of the entries, by reference."""
+        return ShardCounts(rows, self.sums)
 
     def sum(self) -> float:
         """Of all counts; without reading, if they are those of whole documents."""
-        known = None if self.sums is None else self.sums.between(self.rows.begin, self.rows.end)
+        if self.sums is None:
+            return float(self.load().sum())
+        known = self.sums.between(*_bounds(self.rows))
         return float(self.load().sum()) if known is None else known
 
     def load(self) -> Array:
         """(n,) in memory, or mapped."""
-        parts = []
-        for file, start in zip(self.rows.files, self.rows.starts, strict=False):
-            assert isinstance(file, DocumentFile)
-            lo, hi = max(self.rows.begin - start, 0), min(self.rows.end - start, file.n_rows)
-            parts.append(file.words().counts[lo:hi])
+        spans = [self.rows] if isinstance(self.rows, ShardRows) else self.rows.spans()
+        parts = [part for span in spans for part in _counts_of(span)]
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         return np.asarray(self.load(), dtype=dtype)
+
+
+def _bounds(rows: ShardRows | PickedRows) -> tuple[Array, Array]:
+    """Where the ranges of some entries begin and end, among all entries."""
+    if isinstance(rows, ShardRows):
+        return np.array([rows.begin]), np.array([rows.end])
+    begins = rows.begins + rows.source.begin
+    return begins, begins + np.diff(rows.ends)
+
+
+def _counts_of(rows: ShardRows) -> list[Array]:
+    """Counts of entries, file by file."""
+    parts = []
+    for file, start in zip(rows.files, rows.starts, strict=False):
+        assert isinstance(file, DocumentFile)
+        lo, hi = max(rows.begin - start, 0), min(rows.end - start, file.n_rows)
+        parts.append(file.words().counts[lo:hi])
+    return parts
+
+
+def _take_counts(rows: ShardRows, at: Array) -> Array:
+    """Counts of the entries at positions (m,)."""
+    where = at + rows.begin
+    owner = np.searchsorted(rows.starts, where, side="right") - 1
+    found = np.empty(len(where))
+    for i in np.unique(owner):
+        file, mine = rows.files[i], owner == i
+        assert isinstance(file, DocumentFile)
+        found[mine] = file.words().counts[where[mine] - rows.starts[i]]
+    return found
 
 
 @dataclass(frozen=True)

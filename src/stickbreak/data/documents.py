@@ -120,12 +120,14 @@ class Documents(Sequences):
         )  # fmt: skip
 
     def take(self, indices: Array, id: int = 0) -> Batch:
-        """The documents `indices`, in their order, with their own vocabulary."""
+        """The documents `indices`, in their order, with their own vocabulary.
+
+        Many of shards stay where they are, with the vocabulary of all.
+        """
         chosen = np.sort(indices)
-        found = super().take(chosen, id).loaded()
-        return own_vocabulary(
-            replace(found, times=None if self.times is None else self.times[chosen])
-        )
+        found = super().take(chosen, id)
+        found = replace(found, times=None if self.times is None else self.times[chosen])
+        return found if found.is_by_reference else own_vocabulary(found)
 
     def sample(self, size: int, rng: np.random.Generator) -> Batch:
         """Random documents with positive weight, about `size` distinct words in total, or all."""

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from .shard_rows import Shard, ShardRows
 
-__all__ = ["PickedRows", "is_by_reference", "load_rows", "pick_rows"]
+__all__ = ["PickedRows", "are_many", "is_by_reference", "load_rows", "pick_rows"]
 
 Array = npt.NDArray[Any]
 
@@ -35,6 +35,14 @@ class PickedRows:
         """Rows at rising positions (m,)."""
         first = np.flatnonzero(np.r_[True, np.diff(positions) != 1])
         return cls(source, positions[first], np.r_[first, len(positions)])
+
+    @classmethod
+    def between(cls, source: ShardRows, begins: Array, ends: Array) -> PickedRows:
+        """Rows begins[i]:ends[i] for all i, in rising order."""
+        first = np.flatnonzero(np.r_[True, begins[1:] != ends[:-1]])
+        last = np.r_[first[1:], len(begins)] - 1
+        sizes = ends[last] - begins[first]
+        return cls(source, begins[first], np.r_[0, np.cumsum(sizes)])
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -85,18 +93,26 @@ class PickedRows:
 
     def load(self) -> Array:
         """The rows (n, D) in memory."""
-        spans = zip(self.begins.tolist(), np.diff(self.ends).tolist(), strict=True)
-        parts = [self.source[begin : begin + size].load() for begin, size in spans]
+        parts = [span.load() for span in self.spans()]
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+    def spans(self) -> list[ShardRows]:
+        """The ranges."""
+        pairs = zip(self.begins.tolist(), np.diff(self.ends).tolist(), strict=True)
+        return [self.source[begin : begin + size] for begin, size in pairs]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         return np.asarray(self.load(), dtype=dtype)
 
 
+def are_many(rows: Any, n: int) -> bool:
+    """Whether so many of some rows are left where they are, and not read at once."""
+    return isinstance(rows, ShardRows) and n > FEW_ROWS
+
+
 def pick_rows(rows: Any, at: Array) -> Any:
     """The rows at rising positions (m,); of shards by reference, if they are many."""
-    is_many = isinstance(rows, ShardRows) and len(at) > FEW_ROWS
-    return PickedRows.at(rows, at) if is_many else rows[at]
+    return PickedRows.at(rows, at) if are_many(rows, len(at)) else rows[at]
 
 
 def is_by_reference(rows: Any) -> bool:

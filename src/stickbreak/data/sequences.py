@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .batches import Batch, Companion, Windows, span_offsets, span_rows
-from .picked_rows import pick_rows
+from .picked_rows import PickedRows, are_many, pick_rows
 from .table import Steps, Table
 
 __all__ = ["Sequences", "span_rows"]
@@ -118,17 +118,28 @@ class Sequences(Table):
         chosen = np.sort(indices)
         begins, ends = self.offsets[chosen], self.offsets[chosen + 1]
         values = self.rows, self.repeats, self.sets
+        rows: Any
+        repeats: Any = self.repeats
         if isinstance(self.rows, np.ndarray) and (ends - begins).sum() >= LONG * len(chosen):
             spans, offsets = (
                 list(zip(begins.tolist(), ends.tolist(), strict=True)),
                 span_offsets(begins, ends),
             )
             rows, repeats, sets = (None if v is None else join_spans(v, spans) for v in values)
+        elif are_many(self.rows, int((ends - begins).sum())) and self._has_only_shards:
+            offsets = span_offsets(begins, ends)
+            rows = PickedRows.between(self.rows, begins, ends)
+            repeats, sets = None if repeats is None else repeats.pick(rows), None
         else:
             at, offsets = span_rows(begins, ends)
             rows = pick_rows(self.rows, at)
             repeats, sets = (None if v is None else v[at] for v in values[1:])
         return Batch(id, rows, offsets, repeats, sets, companion=self._companion_of(chosen))
+
+    @property
+    def _has_only_shards(self) -> bool:
+        """Whether nothing in memory belongs to the rows."""
+        return self.sets is None and not isinstance(self.repeats, np.ndarray)
 
     def _companion_of(self, units: Array) -> Companion | None:
         """The companion of some sequences, one after another."""

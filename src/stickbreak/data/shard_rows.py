@@ -17,7 +17,15 @@ import numpy.typing as npt
 
 from stickbreak.errors import ShardError
 
-__all__ = ["Shard", "ShardFile", "ShardRows", "digest_file", "require_contents", "same_file_twice"]
+__all__ = [
+    "Shard",
+    "ShardFile",
+    "ShardRows",
+    "digest_file",
+    "require_contents",
+    "same_file_twice",
+    "shard_digests",
+]
 
 Array = npt.NDArray[Any]
 
@@ -228,6 +236,13 @@ class ShardRows:
         for file in self.files:
             found.update(f"{file.n_rows} {file.size} {file.digest} {file.columns}".encode())
         return found.hexdigest()
+
+
+def shard_digests(rows: Any) -> list[list[str]] | None:
+    """Name and digest of each shard, without folders; None for rows that are no shards."""
+    if not isinstance(rows, ShardRows):
+        return None
+    return [[os.path.basename(shard.path), shard.digest] for shard in rows.files]
 
 
 def same_file_twice(paths: Sequence[str]) -> str | None:

@@ -15,6 +15,7 @@ from scipy import sparse
 
 from .batches import SHARD_LANE_ROWS, Batch
 from .picked_rows import is_by_reference, pick_rows
+from .shard_rows import shard_digests
 
 __all__ = ["Steps", "Table", "compact", "is_on_disk", "is_sparse"]
 
@@ -181,6 +182,10 @@ class Table:
                 rng.choice(rows, min(len(rows), max(1, size // len(names))), replace=False)
             )
         return np.concatenate(found) if found else np.zeros(0, dtype=np.int64)
+
+    def identity(self) -> dict[str, Any]:
+        """The fingerprint, "data"; and "shards", which tell where it differs from another."""
+        return {"data": self.fingerprint(), "shards": shard_digests(self.rows)}
 
     def fingerprint(self) -> str:
         """A digest that identifies these data; large tables are read at evenly spaced places."""

@@ -23,8 +23,8 @@ from .brackets import ConstituentTree, parse_brackets, read_trees
 from .word_classes import UNKNOWN, coarser, word_class
 
 __all__ = [
-    "BAR", "HISTORIES", "Binarized", "Listing", "as_trees", "binarize", "find_words", "list_rules",
-    "make_tree", "number_trees",
+    "BAR", "HISTORIES", "Binarized", "Listing", "as_trees", "binarize", "covered_trees",
+    "find_words", "list_rules", "make_tree", "number_trees",
 ]  # fmt: skip
 
 Array = npt.NDArray[Any]
@@ -212,37 +212,68 @@ def find_words(sentences: Sequence[Sequence[str]], listing: Listing) -> Array:
     return np.array(found, dtype=np.int64)
 
 
+class _Places(NamedTuple):
+    """Numbers of rules by the names in them."""
+
+    binary: Mapping[tuple[str, ...], int]
+    unary: Mapping[tuple[str, ...], int]
+    emits: Mapping[tuple[str, int], int]
+    tops: Mapping[str, int]
+
+
+def _places_of(listing: Listing) -> _Places:
+    names = listing.symbols
+    return _Places(
+        {(names[a], names[b], names[c]): r for r, (a, b, c) in enumerate(listing.binary)},
+        {(names[a], names[b]): r for r, (a, b) in enumerate(listing.unary)},
+        {(names[a], int(v)): r for r, (a, v) in enumerate(listing.emits)},
+        {names[a]: r for r, a in enumerate(listing.tops)},
+    )
+
+
 def number_trees(trees: Sequence[Binarized], listing: Listing) -> Companion:
     """Trees as numbers of rules: (n, 6) for each, and offsets.
 
     Row i has the rules that emit word i and above its tag; and for i > 0 the rule of binary node
     i - 1, that above it, and its two children. Row 0 has there the place of its symbol in tops.
     """
-    names = listing.symbols
-    binary = {(names[a], names[b], names[c]): r for r, (a, b, c) in enumerate(listing.binary)}
-    unary = {(names[a], names[b]): r for r, (a, b) in enumerate(listing.unary)}
-    emits = {(names[a], int(v)): r for r, (a, v) in enumerate(listing.emits)}
-    tops = {names[a]: r for r, a in enumerate(listing.tops)}
-    words = find_words([tree.words for tree in trees], listing)
-    ends = np.r_[0, np.cumsum([len(tree.words) for tree in trees])]
-    rows = np.full((ends[-1], COLUMNS), -1, dtype=np.int64)
+    places, parts = _places_of(listing), []
     for s, tree in enumerate(trees):
-        part, symbols = rows[ends[s] : ends[s + 1]], _symbols(tree)
         try:
-            part[0, 2] = tops[tree.top]
-            for i, (tag, over) in enumerate(zip(tree.tags, tree.above, strict=True)):
-                part[i, 0] = emits[tag, int(words[ends[s] + i])]
-                part[i, 1] = unary[over, tag] if over else -1
-            for j, (name, left, right, over) in enumerate(tree.nodes, 1):
-                part[j, 2] = binary[name, symbols[left], symbols[right]]
-                part[j, 3] = unary[over, name] if over else -1
-                part[j, 4:] = left, right
+            parts.append(_numbered(tree, listing, places))
         except KeyError as error:
             raise ValueError(
                 f"tree {s} uses a rule that the first call had not: {error.args[0]!r}; fit to all "
                 "trees at once"
             ) from None
-    return Companion(rows, ends)
+    return Companion(np.concatenate(parts), np.r_[0, np.cumsum([len(part) for part in parts])])
+
+
+def _numbered(tree: Binarized, listing: Listing, places: _Places) -> Array:
+    """(n, 6) of one tree; KeyError names a rule that is not listed."""
+    rows, symbols = np.full((len(tree.words), COLUMNS), -1, dtype=np.int64), _symbols(tree)
+    rows[0, 2] = places.tops[tree.top]
+    words = find_words([tree.words], listing).tolist()
+    for i, (tag, over, word) in enumerate(zip(tree.tags, tree.above, words, strict=True)):
+        rows[i, 0] = places.emits[tag, word]
+        rows[i, 1] = places.unary[over, tag] if over else -1
+    for j, (name, left, right, over) in enumerate(tree.nodes, 1):
+        rows[j, 2] = places.binary[name, symbols[left], symbols[right]]
+        rows[j, 3] = places.unary[over, name] if over else -1
+        rows[j, 4:] = left, right
+    return rows
+
+
+def covered_trees(trees: Sequence[Binarized], listing: Listing) -> list[int]:
+    """The numbers of the trees all of whose rules are listed."""
+    places, found = _places_of(listing), []
+    for s, tree in enumerate(trees):
+        try:
+            _numbered(tree, listing, places)
+        except KeyError:
+            continue
+        found.append(s)
+    return found
 
 
 def make_tree(rows: Array, listing: Listing, words: Sequence[str]) -> ConstituentTree:

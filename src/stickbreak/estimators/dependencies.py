@@ -31,7 +31,7 @@ from .base import RandomState
 from .engine_runs import Task
 from .fitted import Fitted
 from .model_files import register
-from .tree_models import Rule, TreeEstimator
+from .tree_models import Rule, TreeEstimator, most_frequent
 from .tree_samples import draw_dependencies
 
 __all__ = ["DMV"]
@@ -71,6 +71,7 @@ class DMV(TreeEstimator):
     root_ : (V,) posterior mean probability of each tag as root.
     attach_ : (V, 2, V) of a child's tag, given the head's tag and the side (left, right).
     stop_ : (V, 2, 2) of stopping, given tag, side, and whether there is a child (no, yes).
+    rules_ : all arcs as a list of `Rule`: text, posterior mean probability, expected uses.
     labels_ : heads of the words of the training sentences, see `predict`.
     counts_, weights_ : (V,) words with each tag, and their shares.
     lower_bound_, trace_, converged_, n_iter_ : as in `Mixture`.
@@ -336,9 +337,13 @@ class DMV(TreeEstimator):
         """The n arcs most often expected in the training sentences.
 
         An arc is written with the head's tag, an arrow to the side, and the child's tag.
+
+        Parameters
+        ----------
+        n : how many; -1 for all.
         """
         counts, chances, tags = self._require_fitted().counts["attach"], self.attach_, self.tags_
-        order = np.argsort(-counts, axis=None, kind="stable")[: int(n)]
+        order = most_frequent(counts, n)
         found = []
         for h, side, a in zip(*np.unravel_index(order, counts.shape), strict=True):
             text = f"{tags[a]} <- {tags[h]}" if side == 0 else f"{tags[h]} -> {tags[a]}"

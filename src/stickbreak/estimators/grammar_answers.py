@@ -20,8 +20,8 @@ from stickbreak.structures.tree import most_expected_spans
 from .base import RandomState
 from .engine_runs import Task
 from .fitted import Fitted
-from .known_brackets import read_brackets
-from .tree_models import Rule, TreeEstimator
+from .known_brackets import read_brackets, with_right_branches
+from .tree_models import Rule, TreeEstimator, most_frequent
 from .tree_samples import draw_constituents
 
 __all__ = ["GrammarEstimator"]
@@ -32,7 +32,7 @@ N_SWEEPS = 20  # collapsed sweeps of a start
 class GrammarEstimator(TreeEstimator):
     """Fits and answers of context-free grammars."""
 
-    INITS = ("auto", "local", "collapsed")
+    INITS = ("auto", "local", "collapsed", "right-branching")
     METHODS = ("viterbi", "max-constituents")
     _noun = "category"
 
@@ -43,6 +43,9 @@ class GrammarEstimator(TreeEstimator):
         table, K, legal = task.table, task.n_components, task.legal
         if self._init() == "local":
             return from_local(model, table, K, rng, legal=legal, pool=pool)
+        if self._init() == "right-branching":
+            assert isinstance(table, Stack)
+            table = with_right_branches(table)
         return from_collapsed(model, table, K, rng, n_sweeps=N_SWEEPS, legal=legal, pool=pool)
 
     def _sets_of_labels(self, labels: Any, task: Task) -> tuple[Array, Array]:
@@ -260,9 +263,14 @@ class GrammarEstimator(TreeEstimator):
         return self._mean_table("binary_rule")
 
     def top_rules(self, n: int = 10) -> list[Rule]:
-        """The n rules with two children that are most often expected in the training sentences."""
+        """The n rules with two children that are most often expected in the training sentences.
+
+        Parameters
+        ----------
+        n : how many; -1 for all.
+        """
         counts, chances = self._require_fitted().counts["binary_rule"], self.rules_
-        order = np.argsort(-counts, axis=None, kind="stable")[: int(n)]
+        order = most_frequent(counts, n)
         found = zip(*np.unravel_index(order, counts.shape), strict=True)
         return [
             Rule(f"{a} -> {b} {c}", float(chances[a, b, c]), float(counts[a, b, c]))

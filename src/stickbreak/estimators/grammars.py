@@ -43,8 +43,9 @@ class PCFG(GrammarEstimator):
     kind_concentration : prior count of emitting a word, and of splitting.
     root_concentration : prior count of each category as root.
     max_length : most words of a sentence; longer ones are refused.
-    init : "local" (random weights for every sentence) or "collapsed" (20 collapsed sweeps from
-        there). "auto" is "local" for `CollapsedVB`, "collapsed" for all other engines.
+    init : "local" (random weights for every sentence), "collapsed" (20 collapsed sweeps from there)
+        or "right-branching" (20 collapsed sweeps in which trees branch to the right). "auto" is
+        "local" for `CollapsedVB`, "collapsed" for all other engines.
     learn_prior, max_iter, tol, random_state : as in `Mixture`.
     n_init, n_jobs, warm_start, verbose : likewise.
 

@@ -13,6 +13,7 @@ from stickbreak.families import Categorical
 from stickbreak.families.base import BaseFamily
 from stickbreak.inference import BaseMove, CollapsedVB, Engine
 from stickbreak.models import Model, finite_hmm, hdp_hmm, hdp_rows
+from stickbreak.moves import Merge
 from stickbreak.priors import DirichletRows, GammaPrior, TableRoot
 from stickbreak.stats import Fields
 
@@ -169,8 +170,8 @@ class HDPHMM(SequenceEstimator):
         states; "point", a point estimate as in older work, whose bound cannot; "tables" or a
         `TableRoot`, expected table counts for `inference="collapsed"`, which is then the default,
         or `"stochastic-collapsed"`. These learn `top_concentration`, and a `concentration` of at
-        most the given one, which the start row shares; without moves, states that the data do not
-        ask for die out.
+        most the given one, which the start row shares. States that the data do not ask for die out,
+        and the default engine merges those that are alike, unless init is "local" or "random".
     allowed : as in `HMM`, for states 0 to n_components - 1. No move touches those named, nor any
         with a smaller number than one named, so that numbers stay as given. A listed word may have
         the states listed and no other, however many are born; states that no word lists, and
@@ -242,8 +243,14 @@ class HDPHMM(SequenceEstimator):
 
     def _default_engine(self, on_disk: bool) -> Engine:
         # Superfluous states take some hundred laps to die out.
-        is_named = self.root in NAMED_ROOTS
-        return super()._default_engine(on_disk) if is_named else CollapsedVB(max_iter=TABLE_LAPS)
+        if self.root in NAMED_ROOTS:
+            return super()._default_engine(on_disk)
+        differ = self.init not in ("local", "random")  # states that are alike would all be merged
+        return CollapsedVB(max_iter=TABLE_LAPS, moves=(Merge(),) if differ else None)
+
+    def _init(self) -> str:
+        is_open = self.init == "auto" and self.root not in NAMED_ROOTS
+        return "collapsed" if is_open and self._draws_first() else super()._init()
 
     def _check_arguments(self) -> None:
         with warnings.catch_warnings():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -10,7 +12,7 @@ from stickbreak.data import Companion, ConstituentTree
 from stickbreak.reading import Schema, Stack
 from stickbreak.stats import Array
 
-__all__ = ["read_brackets"]
+__all__ = ["read_brackets", "with_right_branches"]
 
 
 def read_brackets(given: Any, table: Stack, schema: Schema) -> Companion:
@@ -31,6 +33,22 @@ def read_brackets(given: Any, table: Stack, schema: Schema) -> Companion:
         found.append(_of_sentence(one, int(n), s))
     ends = np.r_[0, np.cumsum([len(one) for one in found])]
     return Companion(np.concatenate(found), ends)
+
+
+def with_right_branches(table: Stack) -> Stack:
+    """Sentences with the brackets of trees that always branch to the right, unless some are known.
+
+    Brackets end where their sentence ends, so that each has one tree.
+    """
+    assert table.offsets is not None
+    found = []
+    for s, n in enumerate(np.diff(table.offsets).tolist()):
+        own = np.zeros((0, 2)) if table.companion is None else table.companion.of(s)
+        begins = np.arange(1, n - 1)
+        found.append(own if len(own) else np.stack([begins, np.full(len(begins), n)], 1))
+    rows = np.concatenate(found).astype(np.int64)
+    ends = np.r_[0, np.cumsum([len(one) for one in found])]
+    return replace(table, companion=Companion(rows, ends))
 
 
 def _words_of(table: Stack, schema: Schema, s: int) -> list[str] | None:
@@ -54,14 +72,30 @@ def _check_words(tree: ConstituentTree, words: list[str] | None, n: int, s: int)
         )
 
 
+def _pair(given: Any, n: int, s: int) -> tuple[int, int]:
+    """One bracket: two whole numbers of words."""
+    try:
+        begin, end = map(index, given)
+        is_right = 0 <= begin < end <= n
+    except (TypeError, ValueError):
+        is_right = False
+    if not is_right:
+        shown = tuple(given) if np.iterable(given) else given
+        raise ValueError(
+            f"sentence {s} has bracket {shown}; expected (begin, end), whole numbers with "
+            f"0 <= begin < end <= {n}"
+        )
+    return begin, end
+
+
 def _of_sentence(given: Any, n: int, s: int) -> Array:
-    found = np.array(given, dtype=object).reshape(-1, 2) if len(given) else np.zeros((0, 2))
-    for begin, end in found.tolist():
-        if not (isinstance(begin, int) and isinstance(end, int) and 0 <= begin < end <= n):
-            raise ValueError(
-                f"sentence {s} has bracket ({begin}, {end}); expected 0 <= begin < end <= {n}"
-            )
-    spans = sorted({(b, e) for b, e in found.tolist() if 1 < e - b < n})
+    if not np.iterable(given) or isinstance(given, str):
+        raise ValueError(
+            f"brackets of sentence {s} are {given!r}; expected a list of pairs (begin, end), empty "
+            "if none is known, or a tree"
+        )
+    found = [_pair(one, n, s) for one in given]
+    spans = sorted({(b, e) for b, e in found if 1 < e - b < n})
     for i, (b, e) in enumerate(spans):
         for begin, end in spans[i + 1 :]:
             if b < begin < e < end:

@@ -18,7 +18,8 @@ Tables = Mapping[str, Array]
 
 def draw_tree(tables: Tables, listing: Listing, max_length: int, rng: np.random.Generator) -> Array:
     """Nodes (n, 6) of one tree, see `number_trees`. tables : probabilities."""
-    return np.asarray(try_until(lambda: _draw(tables, listing, max_length, rng), max_length))
+    refused = f"more than max_length={max_length} words"
+    return np.asarray(try_until(lambda: _draw(tables, listing, max_length, rng), refused))
 
 
 def _pick(weights: Array, rng: np.random.Generator) -> tuple[int, ...]:

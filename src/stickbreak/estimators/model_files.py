@@ -224,7 +224,7 @@ def identify_fit(estimator: Estimator, task: Task, engine: Engine, seed: int) ->
         "estimator": type(estimator).__name__,
         "columns": None if names is None else [str(name) for name in names],
         "arguments": json.loads(json.dumps({"params": params, "arrays": listed})),
-        "data": task.table.fingerprint(),
+        **task.table.identity(),
         "seed": seed,
     }
 

@@ -14,7 +14,9 @@ from stickbreak.priors import SlotTables
 from stickbreak.reading import Rows, Stack
 from stickbreak.stats import Array
 
-from .tree_models import Rule, TreeEstimator
+from .base import RandomState
+from .segment_samples import SegmentSampler
+from .tree_models import Rule, TreeEstimator, most_frequent
 
 __all__ = ["Segment", "TemplateAnswers"]
 
@@ -32,6 +34,7 @@ class TemplateAnswers(TreeEstimator):
     """Segments of strings, and tables of substrings."""
 
     templates: str
+    max_segment: int
 
     def predict(self, X: Rows, *, parameters: str = "fitted") -> list[list[Any]]:
         """The segments of each string: strings, or parts of what was given.
@@ -85,6 +88,51 @@ class TemplateAnswers(TreeEstimator):
             found = share_parts(fitted.model, potentials, table.whole(), pool)
         return [found.of(s) for s in range(table.n_spans)]
 
+    def sample(
+        self, n_samples: int = 1, random_state: RandomState = None
+    ) -> tuple[list[Any], list[list[Segment]]]:
+        """Draw strings with their segments, at posterior means.
+
+        Parameters
+        ----------
+        n_samples : number of strings. Those with a segment of more than max_segment letters, or
+            with a letter that the fit has not seen, are drawn again.
+        random_state : seed; default: the estimator's.
+
+        Returns
+        -------
+        Strings (lists of letters if some have more than one character, arrays if they are numbers)
+        and the segments of each, as in `parse`.
+        """
+        fitted, rng = self._require_fitted(), self._rng(random_state)
+        prior, slots = fitted.model.prior, parse_templates(self.templates)
+        assert isinstance(prior, SlotTables)
+        tables = {name: np.exp(table) for name, table in fitted.predictive().tables.items()}
+        sampler = SegmentSampler(prior, tables, self.max_segment)
+        strings, segments = [], []
+        for _ in range(int(n_samples)):
+            drawn = sampler.draw(rng)
+            ends = np.cumsum([len(letters) for _, letters in drawn]).tolist()
+            string = self._spelled([letter for _, letters in drawn for letter in letters])
+            strings.append(string)
+            names = [slots.names[slots.name[q]] for q, _ in drawn]
+            segments.append(
+                [
+                    Segment(name, string[begin:end], begin, end)
+                    for name, begin, end in zip(names, [0, *ends], ends, strict=False)
+                ]
+            )
+        return strings, segments
+
+    def _spelled(self, codes: list[int]) -> Any:
+        """Letters as they were given: a string, a list of letters, or an array of numbers."""
+        names = next(iter(self.categories_.values()), None)
+        if names is None:
+            return np.array(codes)
+        letters = [names[code] for code in codes]
+        is_text = all(isinstance(name, str) and len(name) == 1 for name in names)
+        return "".join(letters) if is_text else letters
+
     @property
     def names_(self) -> list[str]:
         """Names of slots, in the order of all tables."""
@@ -101,14 +149,19 @@ class TemplateAnswers(TreeEstimator):
         return ", ".join(text.removeprefix(name) for text in own[:5])
 
     def top_rules(self, n: int = 10) -> list[Rule]:
-        """The n substrings of slots most often expected in the training strings."""
+        """The n substrings of slots most often expected in the training strings.
+
+        Parameters
+        ----------
+        n : how many; -1 for all.
+        """
         fitted = self._require_fitted()
         prior, counts = fitted.model.prior, fitted.counts["segment"]
         assert isinstance(prior, SlotTables)
         chances = fitted.predictive()["segment"]
         letters = next(iter(self.categories_.values()), None)
         found = []
-        for flat in np.argsort(-counts, axis=None, kind="stable")[: int(n)]:
+        for flat in most_frequent(counts, n):
             c, v = np.unravel_index(flat, counts.shape)
             codes = prior.substrings.letters_of(int(v))
             text = "".join(str(code if letters is None else letters[code]) for code in codes)

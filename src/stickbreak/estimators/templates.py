@@ -78,6 +78,7 @@ class TemplateGrammar(TemplateAnswers):
     ----------
     names_ : of slots, in the order of all tables.
     template_ : (T,) posterior mean probability of each template.
+    rules_ : all substrings of slots as a list of `Rule`: text, probability, expected uses.
     counts_, weights_ : (C,) expected segments of each name, and their shares.
     labels_ : of the letters of the training strings: where a segment begins, one more than its
         slot (all templates one after another), else 0.

@@ -46,8 +46,9 @@ class LatentDirichletAllocation(TopicEstimator):
     learn_prior : at the end of each lap, move `word_concentration` to where it raises the bound
         (empirical Bayes).
     max_iter, tol : as in `Mixture`.
-    restarts : topic-removal restarts per document and visit; slower, with better optima of the
-        documents. Default 0.
+    restarts : topic-removal restarts per document and visit, of documents that continue from
+        their last visit; slower, with better optima of the documents (`trace_.acceptance`).
+        Default 0.
     seeds : words that belong to some topics: {topic: words}. A seed word may have its topics and no
         other; all other words may have any. Words are names, or numbers where the documents have no
         names, and must be in the documents of the fit. Seeded topics keep the numbers given here.

@@ -23,7 +23,7 @@ from .fitted import Fitted
 from .reported_words import observe_trees, tree_values
 from .tree_views import plot_trees
 
-__all__ = ["Rule", "TreeEstimator"]
+__all__ = ["Rule", "TreeEstimator", "most_frequent"]
 
 SUMMARIES = ("fitted", "mean")
 
@@ -37,6 +37,12 @@ class Rule(NamedTuple):
 
     def __str__(self) -> str:
         return self.text
+
+
+def most_frequent(counts: Array, n: int) -> Array:
+    """Flat places of the n largest counts, the largest first; of all if n is negative."""
+    order = np.argsort(-counts, axis=None, kind="stable")
+    return order if n < 0 else order[: int(n)]
 
 
 class TreeEstimator(Estimator):
@@ -78,8 +84,13 @@ class TreeEstimator(Estimator):
         raise NotImplementedError
 
     def top_rules(self, n: int = 10) -> list[Rule]:
-        """The n rules most often expected in the training sentences."""
+        """The n rules most often expected in the training sentences; -1 for all."""
         raise NotImplementedError
+
+    @property
+    def rules_(self) -> Any:
+        """All rules, those most often used first; hidden subtypes are summed over."""
+        return self.top_rules(-1)
 
     def _draw_trees(self, X: Any, n: int, rng: np.random.Generator) -> list[tuple[Any, ...]]:
         """N trees of each sentence, drawn from their posterior under the fitted potentials."""

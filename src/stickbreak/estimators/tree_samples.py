@@ -9,28 +9,27 @@ import numpy as np
 
 from stickbreak.stats import Array
 
-__all__ = ["draw_constituents", "draw_dependencies"]
+__all__ = ["draw_constituents", "draw_dependencies", "try_until"]
 
 MOST_TRIES = 1000
 
 
-def try_until(draw: Callable[[], Any], max_length: int) -> Any:
-    """The first draw that is not None."""
+def try_until(draw: Callable[[], Any], refused: str) -> Any:
+    """The first draw that is not None. refused : what was wrong with the others, for a message."""
     for _ in range(MOST_TRIES):
         found = draw()
         if found is not None:
             return found
-    raise ValueError(
-        f"{MOST_TRIES} sentences in succession had more than max_length={max_length} words; "
-        "raise it"
-    )
+    raise ValueError(f"{MOST_TRIES} draws in succession had {refused}; raise it")
 
 
 def draw_dependencies(
     tables: Mapping[str, Array], max_length: int, rng: np.random.Generator
 ) -> tuple[Array, Array]:
     """Tags (n,) and heads (n,) of one sentence. tables : probabilities root, stop and attach."""
-    return try_until(lambda: _draw_words(tables, max_length, rng), max_length)
+    return try_until(
+        lambda: _draw_words(tables, max_length, rng), f"more than max_length={max_length} words"
+    )
 
 
 def _draw_words(
@@ -86,7 +85,8 @@ def draw_constituents(
 
     tables : probabilities root, kind and binary_rule
     """
-    return np.asarray(try_until(lambda: _draw_nodes(tables, max_length, rng), max_length))
+    refused = f"more than max_length={max_length} words"
+    return np.asarray(try_until(lambda: _draw_nodes(tables, max_length, rng), refused))
 
 
 def _draw_nodes(

@@ -26,7 +26,7 @@ from stickbreak.families.base import BaseFamily
 from stickbreak.families.listed import ListedWords
 from stickbreak.inference import workers
 from stickbreak.models import Model, ModelPotentials, parse_units, share_parts
-from stickbreak.reading import Given, Rows, Schema, Stack, Values, split_sentences
+from stickbreak.reading import Given, Rows, Schema, Stack, Values
 from stickbreak.stats import Array
 from stickbreak.structures import Annotation
 
@@ -35,6 +35,7 @@ from .engine_runs import Task
 from .fitted import Fitted
 from .listed_samples import draw_tree
 from .tree_models import Rule, TreeEstimator
+from .treebank_reading import covered_part, weights_of_trees, words_of
 
 __all__ = ["TreebankEstimator"]
 
@@ -57,17 +58,19 @@ class TreebankEstimator(TreeEstimator):
         self._check_arguments()
         trees = as_trees(given.X)
         binary = [binarize(tree, self.horizontal, f"tree {s}") for s, tree in enumerate(trees)]
+        weight = weights_of_trees(given.sample_weight, len(binary))
         if previous is None:
             found = list_rules(binary, int(self.rare))
             family = ListedWords(**{name: getattr(found, name) for name in FIELDS})
         else:
             assert isinstance(previous.model.family, ListedWords)
             family, found = previous.model.family, previous.model.family.listing
+            binary, weight = covered_part(binary, weight, found)
         known = number_trees(binary, found)
         rows = found.emits[known.rows[:, 0], 1][:, None]
         table = Stack(rows, offsets=known.offsets, is_list=True, companion=known)
-        if given.sample_weight is not None:
-            table = replace(table, repeats=_repeats(given.sample_weight, known.offsets))
+        if weight is not None:
+            table = replace(table, repeats=np.repeat(weight, np.diff(known.offsets)))
         n = int(self.n_subtypes) if previous is None else len(previous.ids)
         return Task(table, Schema(1), n, previous=previous, family=family)
 
@@ -167,7 +170,7 @@ class TreebankEstimator(TreeEstimator):
 
         Parameters
         ----------
-        X, y, sample_weight : as in `fit`.
+        X, y, sample_weight : as in `fit`. Trees that use other rules are left out, with a warning.
         total_samples : number of trees of the whole data set; each call then is a step of
             stochastic variational Bayes.
 
@@ -318,11 +321,6 @@ class TreebankEstimator(TreeEstimator):
         """Listed words, with the classes of rare ones."""
         return self._listing().words
 
-    @property
-    def rules_(self) -> list[Rule]:
-        """All rules, those most often used first; subtypes are summed over."""
-        return self.top_rules(-1)
-
     def top_rules(self, n: int = 10) -> list[Rule]:
         """The n rules that the training trees use most often, of words and of symbols.
 
@@ -340,7 +338,7 @@ class TreebankEstimator(TreeEstimator):
         }
         for name, lines in texts.items():
             counts, chances = fitted.counts[name], np.exp(coarse[f"coarse_{name}"])
-            times = counts.reshape(len(counts), -1).sum(1)
+            times = counts.sum(tuple(range(1, counts.ndim)))
             found += [
                 Rule(*one) for one in zip(lines, chances.tolist(), times.tolist(), strict=True)
             ]
@@ -349,30 +347,6 @@ class TreebankEstimator(TreeEstimator):
 
 
 FIELDS = ("symbols", "words", "tops", "binary", "unary", "emits")
-
-
-def words_of(X: Any) -> list[list[str]]:
-    """The words of sentences, as they were given."""
-    found = split_sentences(X)
-    if not isinstance(found, list | tuple) or not len(found):
-        raise ValueError("X must be a list of sentences: lists of words, strings, or trees")
-    return [
-        ConstituentTree.of(one).words
-        if isinstance(one, ConstituentTree) or callable(getattr(one, "label", None))
-        else [str(word) for word in one]
-        for one in found
-    ]
-
-
-def _repeats(sample_weight: Any, offsets: Array) -> Array:
-    """(n,) how often each word counts: as its tree."""
-    weights = np.asarray(sample_weight, dtype=float)
-    if weights.shape != (len(offsets) - 1,) or not (weights >= 0).all():
-        raise ValueError(
-            f"sample_weight must hold a number, 0 or more, for each of {len(offsets) - 1} trees; "
-            f"got shape {weights.shape}"
-        )
-    return np.repeat(weights, np.diff(offsets))
 
 
 def _by_method(model: Model, method: str) -> Model:

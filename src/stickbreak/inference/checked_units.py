@@ -64,13 +64,11 @@ def _check_sequences(rule: ExcludeOwn, model: Model, granularity: str, data: Dat
         )
     n_used = _n_used(data)
     if granularity == "sequence" and n_used == 1:
-        remedy = "several sequences, which may be pieces of it"
-        if "subsequence" in model.structure.granularities:
-            remedy = (
-                "CollapsedVB(granularity='subsequence'), which cuts it into blocks"
-                if model.family.is_one_symbol
-                else "BatchVB, or several sequences"
-            )
+        remedy, ways = "several sequences, which may be pieces of it", model.structure.granularities
+        if "subsequence" in ways and model.family.is_one_symbol:
+            remedy = "CollapsedVB(granularity='subsequence'), which cuts it into blocks"
+        elif "token" in ways:  # a chain that variational Bayes can fit, too
+            remedy = "BatchVB, or several sequences"
         raise ValueError(
             "there is one sequence, and collapsed inference learns each from the others; use "
             + remedy

@@ -137,7 +137,7 @@ def require_place(path: Any, settings: Mapping[str, Any]) -> None:
         found = read_header(target, "checkpoint").get("settings")
     except (ModelFileError, OSError) as error:
         raise CheckpointError(f"{error}, and is not overwritten: {remedy}") from None
-    for name, value in settings.items():
+    for name, value in _compared(settings):
         theirs = found.get(name) if isinstance(found, dict) else None
         difference = _first_difference(name, _unseeded(name, theirs), _unseeded(name, value))
         if difference is not None:
@@ -198,10 +198,11 @@ def require_same_fit(
     path: str | Path, found: Mapping[str, Any], settings: Mapping[str, Any]
 ) -> None:
     """Raise CheckpointError if a file's settings, `found`, differ from these."""
-    for name, value in settings.items():
+    for name, value in _compared(settings):
         if name == "data" and found.get(name) != value:
+            which = _changed_shard(found.get("shards"), settings.get("shards"))
             raise CheckpointError(
-                f"{path} was written for other data: a fit resumes with its own "
+                f"{path} was written for other data{which}: a fit resumes with its own "
                 "rows, weights and labels only"
             )
         difference = _first_difference(name, found.get(name), value)
@@ -210,6 +211,23 @@ def require_same_fit(
                 f"{path} was written with {difference}; a fit resumes with its "
                 "own data and settings only"
             )
+
+
+def _compared(settings: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """Settings that must be the same. Shards may have other names; "data" is what they hold."""
+    return [(name, value) for name, value in settings.items() if name != "shards"]
+
+
+def _changed_shard(theirs: Any, ours: Any) -> str:
+    """Which shard makes other data; empty if that is not known."""
+    if not isinstance(theirs, list) or not isinstance(ours, list):
+        return ""
+    if len(theirs) != len(ours):
+        return f" ({len(theirs)} shards; now there are {len(ours)})"
+    for now, then in zip(ours, theirs, strict=True):
+        if now[1:] != then[1:]:
+            return f" (shard {now[0]} has changed since)"
+    return ""
 
 
 def _first_difference(name: str, theirs: Any, ours: Any) -> str | None:

@@ -108,6 +108,9 @@ class Callback:
     def on_step(self, info: Info) -> None:
         """After every visit."""
 
+    def on_tasks(self, n_done: int, n_tasks: int) -> None:
+        """Now and then while a visit or a trial runs on the workers of others."""
+
     def on_trial(self, kind: str, ids: tuple[int, ...], n_components: int) -> None:
         """Before a move is tried on data that laps cannot track it on.
 

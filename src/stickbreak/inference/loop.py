@@ -152,7 +152,13 @@ class _Loop:
         self.accumulator = self.engine.accumulator(self.data)
         self.mover = self.engine.mover()
         self.visits: list[tuple[float, ...]] = []
+        if self.engine.callbacks:
+            self.pool = self.pool.telling(self._tell)
         self.began = time.monotonic() - (self.trace[-1].seconds if len(self.trace) else 0.0)
+
+    def _tell(self, n_done: int, n_tasks: int) -> None:
+        for callback in self.engine.callbacks:
+            callback.on_tasks(n_done, n_tasks)
 
     def take_up(self, saved: Snapshot) -> None:
         """Continue the lap in which a checkpoint was written."""

@@ -142,7 +142,7 @@ class SpillingMemory:
 def _arrays(visit: Visit) -> dict[str, Array]:
     """All arrays of a visit under flat names. Small sides (a few slots) are not spilled."""
     found = {f"summary/{n}": a for n, a in visit.summary.arrays.items()}
-    if visit.warm is not None:
+    if visit.warm is not None and not visit.warm.is_stored:
         found |= {f"warm/{n}": a for n, a in visit.warm.arrays.items()}
     return found
 
@@ -152,12 +152,16 @@ def _size(visit: Visit) -> int:
 
 
 def _without_arrays(visit: Visit) -> Visit:
-    warm = None if visit.warm is None else replace(visit.warm, arrays={})
+    warm = visit.warm
+    if warm is not None and not warm.is_stored:
+        warm = replace(warm, arrays={})
     return replace(visit, summary=replace(visit.summary, arrays={}), warm=warm)
 
 
 def _with_arrays(visit: Visit, arrays: dict[str, Array]) -> Visit:
-    warm = None if visit.warm is None else replace(visit.warm, arrays=_under("warm/", arrays))
+    warm = visit.warm
+    if warm is not None and not warm.is_stored:
+        warm = replace(warm, arrays=_under("warm/", arrays))
     return replace(
         visit, summary=replace(visit.summary, arrays=_under("summary/", arrays)), warm=warm
     )

@@ -83,49 +83,88 @@ def infer(
 class Layer:
     """Units that were inferred under the same potentials.
 
+    Units leave it, and components change, with every trial. Sums are brought up to date at once;
+    values of units, as large as the data, only when they are asked for.
+
     units (S,) : their numbers in the data, sorted
     total, params : what the potentials were made of
-    start : values that the units started from; None if cold
-    found : what the units have now, the edits done
-    edits : what has happened to the components since
+    first : values that all units of the pass started from; None if cold
+    found : what the pass found in all its units
     tables : the prior's potentials of these units now, see `BaseStructure.regroup`
+    counts : of these units now, the edits done
+    at (S,) : their places among the units of the pass; None for all
+    edits, hows : what has happened to the components since, in counts and in values
     """
 
     units: Array
     total: Summary
     params: Fields
-    start: Fields | None
+    first: Fields | None
     found: Inferred
     tables: Mapping[str, Any]
+    counts: Summary
+    at: Array | None = None
     edits: tuple[Edit, ...] = ()
+    hows: tuple[Regroup, ...] = ()
+
+    @property
+    def start(self) -> Fields | None:
+        """Values that the units started from; None if cold."""
+        return self.start_of(slice(None))
+
+    def start_of(self, at: Any) -> Fields | None:
+        """The same of the units at some positions."""
+        return _some(self.first, at if self.at is None else self.at[at])
+
+    def warm(self) -> Fields | None:
+        """Values that the units have now; None if they keep none."""
+        warm = _some(self.found.warm, slice(None) if self.at is None else self.at)
+        for how in self.hows:
+            warm = None if warm is None else how(warm)
+        return warm
+
+    def holding(self, slots: Sequence[int], least: float) -> Array:
+        """Sorted positions of the units that hold more than `least` rows of some components."""
+        held = self.found.held @ self._sources(slots)
+        there = np.unique(held.indices[held.data > least])
+        if self.at is None:
+            return there
+        at = np.searchsorted(self.at, there)
+        is_left = np.take(self.at, at, mode="clip") == there if len(self.at) else at < 0
+        return np.asarray(at[is_left])
+
+    def _sources(self, slots: Sequence[int]) -> Any:
+        """(K of the pass, len(slots)) ones where components now hold those of the pass."""
+        sizes = self.found.held.shape[1], *(len(how.sources) for how in self.hows)
+        found = sparse.eye_array(sizes[-1], format="csc")[:, list(slots)]
+        for how, size in zip(reversed(self.hows), sizes[-2::-1], strict=True):
+            found = _selection(how, size) @ found
+        return found
 
     def keeping(self, at: Array, counts: Summary) -> Layer:
         """The units at some positions, which have these counts."""
-        found = Inferred(counts, _some(self.found.warm, at), self.found.held[at])
-        return replace(self, units=self.units[at], start=_some(self.start, at), found=found)
+        where = at if self.at is None else self.at[at]
+        return replace(self, units=self.units[at], at=where, counts=counts)
 
     def edited(self, edit: Edit, how: Regroup, tables: Mapping[str, Any]) -> Layer:
         """The layer after a change of the components."""
-        warm = self.found.warm
-        found = Inferred(
-            edit(self.found.counts),
-            None if warm is None else how(warm),
-            self.found.held @ _selection(how, self.found.held.shape[1]),
-        )
-        return replace(self, found=found, edits=(*self.edits, edit), tables=tables)
+        edits, hows = (*self.edits, edit), (*self.hows, how)
+        return replace(self, counts=edit(self.counts), tables=tables, edits=edits, hows=hows)
 
     def again(self, before: Layer, model: Model, edit: Edit, tables: Mapping[str, Any]) -> Layer:
         """The same change of the layer `before`, with another edit of the prior's counts."""
-        layout, counts = model.prior.fields(model.axis), before.found.counts
+        layout, counts = model.prior.fields(model.axis), before.counts
         own = edit(replace(counts, layout=layout, arrays={n: counts[n] for n in layout}))
-        arrays = {**self.found.counts.arrays, **own.arrays}
-        changed = replace(self.found.counts, arrays=arrays, local_bound=own.local_bound)
-        found = replace(self.found, counts=changed)
-        return replace(self, found=found, edits=(*before.edits, edit), tables=tables)
+        arrays = {**self.counts.arrays, **own.arrays}
+        changed = replace(self.counts, arrays=arrays, local_bound=own.local_bound)
+        return replace(self, counts=changed, edits=(*before.edits, edit), tables=tables)
 
 
-def _some(values: Fields | None, at: Array) -> Fields | None:
-    return None if values is None else values.permute("unit", at)  # type: ignore[arg-type]
+def _some(values: Fields | None, at: Any) -> Fields | None:
+    """Values of the units at some positions; all of them are not copied."""
+    if values is None or (isinstance(at, slice) and at == slice(None)):
+        return values
+    return values.permute("unit", at)
 
 
 def _selection(how: Regroup, size: int) -> Any:
@@ -214,19 +253,19 @@ class Posteriors:
     ) -> Layer:
         """The layer of some units after a pass."""
         tables = _tables(self.model, total, params)
-        return Layer(units, total, params, start, found, tables)
+        return Layer(units, total, params, start, found, tables, found.counts)
 
     @property
     def counts(self) -> Summary:
         """Of all units."""
-        sums = Tally(self.layers[0].found.counts)
+        sums = Tally(self.layers[0].counts)
         for layer in self.layers[1:]:
-            sums.add(layer.found.counts)
+            sums.add(layer.counts)
         return sums.summary()
 
     def warm(self) -> Fields | None:
         """Values of all units, in the order of the data; None if they keep none."""
-        kept = [layer.found.warm for layer in self.layers if layer.found.warm is not None]
+        kept = [warm for warm in (layer.warm() for layer in self.layers) if warm is not None]
         if not kept:
             return None
         order = np.argsort(np.concatenate([layer.units for layer in self.layers]))
@@ -235,13 +274,8 @@ class Posteriors:
     def touched(self, slots: Sequence[int], least: float) -> Array:
         """Sorted units that hold more than `least` rows of one of some components."""
         return np.sort(
-            np.concatenate([layer.units[self._at(layer, slots, least)] for layer in self.layers])
+            np.concatenate([layer.units[layer.holding(slots, least)] for layer in self.layers])
         )
-
-    @staticmethod
-    def _at(layer: Layer, slots: Sequence[int], least: float) -> Array:
-        held = layer.found.held[:, list(slots)]
-        return np.unique(held.indices[held.data > least])
 
     def take(self, units: Array) -> list[Batch]:
         """Some units in batches of about the usual size, or larger if that is small."""
@@ -256,7 +290,7 @@ class Posteriors:
         """The units that a change touches, and what is left of all layers without them."""
         touched, left, n_again = [], [], 0
         for layer in self.layers:
-            at = self._at(layer, how.taken, least)
+            at = layer.holding(how.taken, least)
             is_left = np.full(len(layer.units), True)
             is_left[at] = False
             rest = np.flatnonzero(is_left)
@@ -265,7 +299,7 @@ class Posteriors:
             if len(rest) < len(at):
                 counts = self._counts_of(layer, rest) if len(rest) else None
             else:
-                counts = layer.found.counts - self._counts_of(layer, at) if len(at) else None
+                counts = layer.counts - self._counts_of(layer, at) if len(at) else None
             if counts is not None:
                 left.append(layer.keeping(rest, counts))
             elif len(rest):
@@ -276,7 +310,7 @@ class Posteriors:
 
     def counts_of(self, units: Array) -> Summary:
         """Of some units."""
-        sums = Tally(self.layers[0].found.counts.empty())
+        sums = Tally(self.layers[0].counts.empty())
         for layer in self.layers:
             at = np.flatnonzero(np.isin(layer.units, units))
             if len(at):
@@ -285,7 +319,7 @@ class Posteriors:
 
     def _counts_of(self, layer: Layer, at: Array) -> Summary:
         """Counts of some units of a layer: inferred as they were, then edited as they were."""
-        batches, start = self.take(layer.units[at]), _some(layer.start, at)
+        batches, start = self.take(layer.units[at]), layer.start_of(at)
         counts = infer(self.model, layer.total, layer.params, batches, start, self.pool).counts
         for edit in layer.edits:
             counts = edit(counts)

@@ -98,11 +98,13 @@ class BaseRule:
         return None
 
     def accepted(self, warm: Fields | None) -> tuple[float, float]:
-        """(proposed, accepted) units of a visit, for samplers that may refuse; zeros for others.
+        """(proposed, accepted) trees of a visit, or restarts of documents; zeros for others.
 
         warm : values of its units
         """
-        return 0.0, 0.0
+        if warm is None or "tried" not in warm:
+            return 0.0, 0.0
+        return float(warm["tried"].sum()), float(warm["accepted"].sum())
 
     def visit(
         self,

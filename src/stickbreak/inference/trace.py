@@ -27,8 +27,8 @@ class LapRecord:
     n_used : components that hold at least one row, if each row has one component (Gibbs); else None
     moved : expected fraction of the rows that went to another component, where sweeps may linger
         (`root="tables"`); else None
-    acceptance : fraction of the proposed trees that were accepted, where samplers draw whole trees;
-        else None
+    acceptance : fraction of the proposed trees that were accepted, where samplers draw whole trees,
+        or of the restarts of documents; else None
     """
 
     lap: int
@@ -115,7 +115,7 @@ class Trace:
 
     @property
     def acceptance(self) -> Array:
-        """(laps,) fraction of proposed trees that were accepted; NaN where none was proposed."""
+        """(laps,) fraction of proposed trees, or restarts, that were accepted; NaN without any."""
         return np.array([np.nan if r.acceptance is None else r.acceptance for r in self.laps])
 
     def to_dict(self) -> dict[str, Any]:

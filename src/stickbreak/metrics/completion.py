@@ -8,13 +8,14 @@ tools, may be compared.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from stickbreak.data import Documents
+from stickbreak.data import Batch, Documents
 from stickbreak.inference import workers
 from stickbreak.kernels.documents import infer_documents
 from stickbreak.kernels.vectors import EIGHT
@@ -164,10 +165,11 @@ def score_completion(
     """
     chosen = range(documents.n_spans) if numbers is None else numbers
     fewest = FEWEST_WORDS if len(topics.words) >= FEWEST_WORDS else FEWEST_OF_FEW
-    split = _deal(documents, chosen, fewest)
+    jobs = _parts(documents, chosen, fewest)
     pseudo = np.broadcast_to(np.asarray(prior, dtype=float), topics.shares.shape)
     table = _padded(topics.words / topics.words.max(1, keepdims=True))
-    parts = list(pool.here.map(lambda half: _score(half, topics, table, pseudo), split))
+    where = pool if documents.whole().is_by_reference else pool.here
+    parts = list(where.map(partial(_score_part, topics, table, pseudo), jobs))
     total, weight = np.sum(parts, axis=0) if parts else (0.0, 0.0)
     if weight == 0:
         raise ValueError(
@@ -177,23 +179,33 @@ def score_completion(
     return float(total / weight)
 
 
-def _deal(documents: Documents, numbers: Sequence[int], fewest: int) -> list[Halves]:
-    """The words of documents with `fewest` of them or more, in parts of PART documents."""
+def _parts(
+    documents: Documents, numbers: Sequence[int], fewest: int
+) -> Iterator[tuple[Batch, Array, list[int]]]:
+    """Documents with `fewest` words or more, PART at a time: a batch, which of it, their seeds."""
     assert documents.offsets is not None
-    sizes = np.diff(documents.offsets)
-    at = np.flatnonzero(sizes >= fewest)
-    return [_deal_part(documents, at[lo : lo + PART], numbers) for lo in range(0, len(at), PART)]
+    whole, at = documents.whole(), np.flatnonzero(np.diff(documents.offsets) >= fewest)
+    for lo in range(0, len(at), PART):
+        own = at[lo : lo + PART]
+        part = whole.part(int(own[0]), int(own[-1]) + 1).alone()
+        yield part, own - own[0], [int(numbers[s]) for s in own]
 
 
-def _deal_part(documents: Documents, at: Array, numbers: Sequence[int]) -> Halves:
+def _score_part(
+    topics: Topics, table: Array, pseudo: Array, job: tuple[Batch, Array, list[int]]
+) -> tuple[float, float]:
+    return _score(_deal(*job), topics, table, pseudo)
+
+
+def _deal(documents: Batch, at: Array, numbers: Sequence[int]) -> Halves:
     """Known and held-out words of the documents at positions `at`."""
     assert documents.offsets is not None
     assert documents.repeats is not None
     known, held = [], []
-    for s in at:
+    for s, number in zip(at, numbers, strict=True):
         lo, hi = documents.offsets[s], documents.offsets[s + 1]
         # numpy's old generator, whose numbers never change: the split of the published figures
-        order = lo + np.random.RandomState(int(numbers[s])).permutation(int(hi - lo))
+        order = lo + np.random.RandomState(number).permutation(int(hi - lo))
         n_held = max(1, round(HELD_OUT * len(order)))
         held.append(order[:n_held])
         known.append(order[n_held:])

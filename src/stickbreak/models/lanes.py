@@ -84,7 +84,8 @@ def infer_batch(
 ) -> tuple[Summary, Fields | None]:
     """A batch by a job for each lane: `infer_lane` or `held_lane`. The tree of `gather` sums."""
     n_components = potentials.empty.size(model.axis)
-    warm = model.step.start(model.structure, batch, n_components, model.axis, warm)
+    if not model.step.starts_alone:
+        warm = model.step.start(model.structure, batch, n_components, model.axis, warm)
     parts = model.lanes(batch)
     jobs = [(lane.alone(), None if warm is None else warm.cut(**lane.cut)) for lane in parts]
     total, kept = pool.total(partial(job, model, potentials, tuple(watches)), jobs)
@@ -130,7 +131,12 @@ def _infer_and_see(
     job: tuple[Batch, Fields | None],
     see: Callable[[Batch, Local], None],
 ) -> tuple[Summary, Fields | None]:
-    lane, warm = job[0], None if job[1] is None else job[1].copy()
+    lane, warm = job
+    if warm is None:
+        n_components = potentials.empty.size(model.axis)
+        warm = model.step.start(model.structure, lane, n_components, model.axis)
+    else:
+        warm = warm.copy()
     summary = potentials.empty.empty()
     out = dict(summary.arrays)
     sides = {w.name: w.empty_side(model, potentials) for w in watches}

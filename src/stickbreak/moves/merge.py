@@ -6,7 +6,7 @@ Exact, because the lap tracks the entropy of the chosen pairs.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -31,6 +31,9 @@ NEAREST = 10
 LEAST_PAIRS = 10  # watched in one lap by default, however few components there are
 MOST_OF_ONE = 5  # most pairs of one component that a lap watches
 N_TRIALS, N_PASSES = 8, 50  # of trials on all data, where merges are not tracked
+SLACK = (
+    100.0  # nats that a pair may seem to cost before sweeps: these change what the bound leaves out
+)
 HOPELESS = -100.0  # nats; pairs that would lose more are not scored again until they change
 # A pair whose rows would lose more than so many times, or nats beyond, what the prior has given any
 # better pair is not scored.
@@ -211,7 +214,9 @@ class Merge(BaseMove):
         """For structures that do not track merges: the best few of the same pairs."""
         if "merge" in scene.model.structure.tracks or len(scene.ids) < 2:
             return []
-        return [(scene.ids[a], scene.ids[b]) for (a, b), _ in self._choose(scene)[:N_TRIALS]]
+        is_swept = scene.own is not None
+        move = replace(self, allowance=max(self.allowance, SLACK)) if is_swept else self
+        return [(scene.ids[a], scene.ids[b]) for (a, b), _ in move._choose(scene)[:N_TRIALS]]
 
     def try_out(self, scene: Scene, slots: tuple[int, ...]) -> Outcome | None:
         """Fit all data with the two components merged."""

@@ -87,7 +87,7 @@ class PartialFit:
     def _with_others(self, counts: Summary) -> Summary:
         total = Tally(self.total.empty())
         for layer in self.layers:
-            total.add(layer.found.counts)
+            total.add(layer.counts)
         return total.add(counts if self.scale == 1.0 else counts.scale(self.scale)).summary()
 
     def _improves(self, counts: Summary) -> bool:

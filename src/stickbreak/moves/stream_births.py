@@ -152,7 +152,7 @@ def _seen(scene: Scene) -> Layer:
     total, params = replace(scene.total, sides={}), scene.params
     found = Inferred(total, None, sparse.csc_array((0, len(scene.ids))))
     tables = scene.model.prior.potentials(total, params, MeanLog())
-    return Layer(np.zeros(0, dtype=np.int64), total, params, None, found, tables)
+    return Layer(np.zeros(0, dtype=np.int64), total, params, None, found, tables, total)
 
 
 def _params(scene: Scene, n_born: int) -> Fields:

@@ -155,7 +155,7 @@ def _seen_first(scene: Scene, part: Part, share: float) -> tuple[Part, float]:
     scale = len(part.units) / len(some.units)
     before = Tally(scene.posteriors.counts_of(some.units).scale(scale))
     for layer in some.layers:
-        before.add(layer.found.counts)
+        before.add(layer.counts)
     params = model.global_step(before.view(), scene.params)
     bound = float(model.bound(before.view(), params))
     scene.spend(some, 1)

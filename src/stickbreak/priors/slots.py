@@ -112,7 +112,7 @@ class SlotTables(RuleTables):
         counts = np.full(n, float(self.concentration))
         if self.base == "spelling":
             if shares is None:
-                shares = self._letter_shares()
+                shares = self.letter_shares()
             counts[:n_known] = self.prior_counts if n_known else 0.0
             prefix, letter, lengths = *substrings, substrings.lengths()
             for length in range(1, int(lengths.max(initial=0)) + 1):
@@ -125,7 +125,7 @@ class SlotTables(RuleTables):
             self, prefix=substrings.prefix, letter=substrings.letter, prior_counts=counts
         )
 
-    def _letter_shares(self) -> Array:
+    def letter_shares(self) -> Array:
         """(n_letters + 1,) shares of letters, and what is left for one that was never seen."""
         single = np.flatnonzero(np.asarray(self.prefix) < 0)
         shares = np.zeros(int(self.letter[single].max()) + 2)

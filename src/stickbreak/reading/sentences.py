@@ -29,11 +29,14 @@ def read_sentences(
     given: Given, family: BaseFamily, schema: Schema | None, max_length: int
 ) -> tuple[Stack, Schema]:
     """Checked sentences and their schema, which is learned if None; long ones are refused."""
-    given = replace(given, X=split_sentences(given.X))
-    if isinstance(given.X, list | tuple):
-        empty = [s for s, part in enumerate(given.X) if np.ndim(part) and len(part) == 0]
+    sentences = split_sentences(given.X)
+    if sentences is None or (isinstance(sentences, list | tuple) and not sentences):
+        raise ValueError("X has no sentences; give a list of them")
+    if isinstance(sentences, list | tuple):
+        empty = [s for s, part in enumerate(sentences) if np.ndim(part) and len(part) == 0]
         if empty:
             raise ValueError(f"sentence {empty[0]} is empty; drop it")
+    given = replace(given, X=sentences)
     stack, found = read_sequences(given, family, schema)
     assert stack.offsets is not None
     lengths = np.diff(stack.offsets)

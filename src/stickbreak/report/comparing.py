@@ -14,9 +14,10 @@ from .drawing import chip, color_of, draw, figure, number, percent, plural, tabl
 from .markup import Markup, join, tag
 from .page import Report, frame
 
-__all__ = ["Compared", "Flow", "Report", "partners_of", "write_comparison"]
+__all__ = ["NO_ROWS", "Compared", "Flow", "Report", "partners_of", "write_comparison"]
 
 WIDTH, HEIGHT, BAR = 760, 420, 26
+NO_ROWS = np.zeros((0, 0), dtype=np.int64)  # of models whose rows have no components
 
 
 @dataclass(frozen=True)
@@ -24,11 +25,12 @@ class Flow:
     """How rows move from the components of one model to those of another.
 
     names : of the two models
-    counts : (K, L) rows with component k in the first and l in the second
+    counts : (K, L) rows with component k in the first and l in the second; none if rows have none
     difference, error : mean difference of the log predictive densities of rows, second less first,
         and its standard error; NaN if not known
     moved : (row, its component in the first, and in the second, gain in nats) of some rows that
         left the others of their component; n_moved : how many there are
+    unit : what the scores are of: rows, documents or sentences
     """
 
     names: tuple[str, str]
@@ -37,6 +39,7 @@ class Flow:
     error: float = float("nan")
     moved: Sequence[tuple[int, int, int, float]] = ()
     n_moved: int = 0
+    unit: str = "row"
 
 
 @dataclass(frozen=True)
@@ -68,14 +71,14 @@ def write_comparison(compared: Compared) -> Report:
         ),
     ]
     values: dict[str, Any] = {}
-    if compared.flow is not None:
-        flow = compared.flow
+    flow = compared.flow
+    if flow is not None and flow.counts.size:
         body.insert(1, _picks(flow))
         parts = (_draw_flow(flow), _kinds(flow), _moved(flow))
-        body.append(tag("section", tag("h2", "Where rows went"), *parts))
+        body.append(tag("section", tag("h2", f"Where {flow.unit}s went"), *parts))
         values["flow"] = flow.counts.tolist()
     else:
-        told = "The flow of rows needs data and two models with labels of rows."
+        told = "The flow needs data and two models with components of rows or documents."
         body.append(tag("section", tag("h2", "Where rows went"), tag("p", told, class_="note")))
     return frame(compared.title, "comparison", join(body), values)
 
@@ -95,14 +98,15 @@ def _lead(compared: Compared, n: int) -> str:
     if flow is None:
         return text
     one, other = flow.names
-    total = int(flow.counts.sum())
-    kept = int(flow.counts.max(1).sum())
-    text += f"{percent(kept / max(total, 1))} of {total:,} rows stay together: they are in the "
-    text += f"largest part that {other} makes of a component of {one}. "
+    if flow.counts.size:
+        total = int(flow.counts.sum())
+        kept = percent(int(flow.counts.max(1).sum()) / max(total, 1))
+        text += f"{kept} of {total:,} {plural(flow.unit, total)} stay together: they are in the "
+        text += f"largest part that {other} makes of a component of {one}. "
     if np.isfinite(flow.difference):
         better = other if flow.difference > 0 else one
-        text += f"{better} is better by {number(abs(flow.difference))} nats per row of these data "
-        text += f"(standard error {number(flow.error, 2)})."
+        text += f"{better} is better by {number(abs(flow.difference))} nats per {flow.unit} of "
+        text += f"these data (standard error {number(flow.error, 2)})."
     return text
 
 
@@ -118,7 +122,7 @@ def partners_of(counts: Array) -> dict[int, int]:
 
 def _picks(flow: Flow) -> Markup:
     ks = [int(k) for k in np.argsort(-flow.counts.sum(1), kind="stable") if flow.counts[k].sum()]
-    chips = [chip(k, k, str(k), f"{int(flow.counts[k].sum()):,} rows") for k in ks[:200]]
+    chips = [chip(k, k, str(k), f"{int(flow.counts[k].sum()):,} {flow.unit}s") for k in ks[:200]]
     every = tag("a", "all", href="#", data_pick="all", class_="chip", aria_current="true")
     label = f"Components of {flow.names[0]}"
     bar = tag("nav", tag("div", tag("b", f"{label}:"), every, *chips), class_="picks",
@@ -131,16 +135,19 @@ def _moved(flow: Flow) -> Markup | None:
     """Rows that left the others of their component."""
     if not flow.n_moved:
         return None
-    header = ["row", flow.names[0], flow.names[1], "gain (nats)"]
+    header = [flow.unit, flow.names[0], flow.names[1], "gain (nats)"]
     rows = [
         [row, k, j, (f"{gain:+.2f}".replace("-", "\u2212"), gain)] for row, k, j, gain in flow.moved
     ]
-    told = f"{flow.n_moved:,} {plural('row', flow.n_moved)} changed: they are not in the component "
-    told += "that takes most of their old one. "
+    told = f"{flow.n_moved:,} {plural(flow.unit, flow.n_moved)} changed: they are not in the "
+    told += "component that takes most of their old one. "
     told += "Here those whose density changed most." if len(rows) < flow.n_moved else ""
-    caption = "Rows that changed, by their number in the data"
+    what = f"{flow.unit.capitalize()}s"
+    caption = f"{what} that changed, by their number in the data"
     inside = table(header, rows, caption=caption, keys=[k for _, k, _, _ in flow.moved])
-    return tag("figure", tag("figcaption", tag("h3", "Rows that changed")), tag("p", told), inside)
+    return tag(
+        "figure", tag("figcaption", tag("h3", f"{what} that changed")), tag("p", told), inside
+    )
 
 
 def _draw_flow(flow: Flow) -> Markup:
@@ -164,15 +171,15 @@ def _draw_flow(flow: Flow) -> Markup:
     parts.append(tag("text", flow.names[0][:30], x=90, y=16))
     parts.append(tag("text", flow.names[1][:30], x=WIDTH - 90, y=16, text_anchor="end"))
     best = divmod(int(flow.counts.argmax()), flow.counts.shape[1])
-    alt = f"Flow of {total:,} rows from {flow.names[0]} to {flow.names[1]}; the largest band, "
-    alt += f"{int(flow.counts.max()):,} rows, goes from {best[0]} to {best[1]}."
+    alt = f"Flow of {total:,} {flow.unit}s from {flow.names[0]} to {flow.names[1]}; the largest "
+    alt += f"band, {int(flow.counts.max()):,} {flow.unit}s, goes from {best[0]} to {best[1]}."
     lines = [
         [int(a), int(b), int(flow.counts[a, b])]
         for a, b in zip(*np.nonzero(flow.counts), strict=True)
     ]
     lines.sort(key=lambda line: -line[2])
-    numbers = table([*flow.names, "rows"], lines[:200], caption="Rows by both components")
-    return figure("Flow of rows", draw(WIDTH, HEIGHT, alt, parts), "", numbers, True)
+    numbers = table([*flow.names, f"{flow.unit}s"], lines[:200], caption="By both components")
+    return figure(f"Flow of {flow.unit}s", draw(WIDTH, HEIGHT, alt, parts), "", numbers, True)
 
 
 def _places(sizes: Array) -> list[tuple[float, float]]:
@@ -221,7 +228,7 @@ def _kinds(flow: Flow) -> Markup:
             told.append(f"{j} of {other} joins {', '.join(map(str, parts))} of {one}")
     met = set(partners_of(flow.counts).values())
     told += [
-        f"{j} of {other} is new: most of its rows were parts of larger components of {one}"
+        f"{j} of {other} is new: most of its {flow.unit}s were parts of larger components of {one}"
         for j in map(int, np.flatnonzero(flow.counts.sum(0)))
         if j not in met
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -125,11 +126,7 @@ def _curve(subject: Subject) -> Markup:
     points = " ".join(f"{across(int(i) + 1)},{up(values[i])}" for i in shown)
     parts = [axis_left(up, 96, WIDTH - 24, f"{what} (nats)")]
     parts.append(tag("polyline", points=points, class_="curve"))
-    for record in trace.moves:
-        if record.is_accepted and 1 <= record.lap <= n and values[record.lap - 1] >= lo:
-            x, y = across(record.lap), up(values[record.lap - 1])
-            mark = MARKS.get(record.kind, "\u25c7")
-            parts.append(tag("text", mark, x=x, y=y + 4, text_anchor="middle", class_="halo"))
+    parts += _marks(trace, {lap: up(values[lap - 1]) for lap in (shown + 1).tolist()}, across)
     drawn, height = _draw_lives(subject, lives, across, 216, n)
     parts += [*drawn, axis_below(across, height, "lap", whole=True)]
     alt = (
@@ -141,6 +138,21 @@ def _curve(subject: Subject) -> Markup:
     return figure(
         "The fit, lap by lap", draw(WIDTH, int(height) + 44, alt, parts), note, _laps(subject), True
     )
+
+
+def _marks(trace: Any, heights: dict[int, float], across: Scale) -> list[Markup]:
+    """What was kept in each lap, on the curve; a number where a lap has several of a kind."""
+    kept: dict[int, Counter[str]] = {}
+    for record in trace.moves:
+        if record.is_accepted and record.lap in heights:
+            kept.setdefault(record.lap, Counter())[MARKS.get(record.kind, "\u25c7")] += 1
+    found = []
+    for lap, counts in kept.items():
+        told = " ".join(f"{mark}{n if n > 1 else ''}" for mark, n in counts.items())
+        x = min(across(lap), WIDTH - 8 - 5 * len(told))
+        found.append(tag("text", told, x=x, y=heights[lap] + 4, text_anchor="middle",
+                         class_="halo"))  # fmt: skip
+    return found
 
 
 def _range(values: Any) -> tuple[float, float]:
@@ -165,7 +177,7 @@ def _note(subject: Subject, lives: list[Life], has_bound: bool) -> str:
         text += f"{subject.objective}, which is not to be compared with bounds. "
     if not lives:
         return text + "The number of components did not change by moves."
-    text += "\u25b2 a birth, \u25bc two joined, \u00d7 one removed. "
+    text += "\u25b2 a birth, \u25bc two joined, \u00d7 one removed; a number: so many in one lap. "
     text += "Below, a line for the life of each: colored and thick if it is in the result. "
     text += "Numbers are those of predict, with the permanent id in brackets."
     more = len(lives) - MOST_LINES

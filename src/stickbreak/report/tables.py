@@ -24,7 +24,7 @@ from .drawing import (
 from .markup import Markup, clean, join, tag
 from .profiles import has_spread, profile_of
 from .sections import Section, data_of, facts_of, sections_of
-from .subject import Subject
+from .subject import Observed, Subject
 
 __all__ = [
     "scatter_columns", "write_certainty", "write_groups", "write_overlap", "write_scatter",
@@ -84,7 +84,9 @@ def scatter_data(subject: Subject) -> dict[str, Any] | None:
     mean, covariance = subject.posterior["mean"][:, columns], _covariances(subject, columns)
     observed = subject.observed
     shown = None if observed is None or subject.keeps == "none" else observed.rows
-    rows = mean[:0] if shown is None else shown[:, columns]
+    rows = mean[:0]
+    if observed is not None and shown is not None:
+        rows = shown[_by_component(observed)][:, columns]
     ks = subject.shown[:MOST_ELLIPSES]
     spread = np.sqrt(np.diagonal(covariance, axis1=1, axis2=2))
     low = (mean - 2.5 * spread)[ks].min(0)
@@ -108,6 +110,12 @@ def scatter_data(subject: Subject) -> dict[str, Any] | None:
     }  # fmt: skip
 
 
+def _by_component(observed: Observed) -> Array:
+    """Positions of the rows shown, those of a component together."""
+    assert observed.labels is not None
+    return np.argsort(observed.labels, kind="stable")
+
+
 def _rounded(value: float) -> float | None:
     return float(f"{value:.4g}") if np.isfinite(value) else None
 
@@ -122,10 +130,8 @@ def write_scatter(subject: Subject) -> Markup | None:
     y = Scale(y_low, y_high, given["bottom"], given["top"])
     observed = subject.observed
     parts: list[Any] = [_frame(x, y, given)]
-    for i, row in enumerate(given["rows"]):
-        assert observed is not None
-        assert observed.labels is not None
-        parts.append(_point(subject, int(observed.labels[i]), i, row, x, y))
+    if observed is not None and len(given["rows"]):
+        parts += _points(subject, observed, given["rows"], x, y)
     for k in map(int, subject.shown[:MOST_ELLIPSES]):
         own = given["components"][str(k)]
         points = ellipse(own["mean"][:2], np.array(own["cov"])[:2, :2])
@@ -185,14 +191,26 @@ def _frame(x: Scale, y: Scale, given: dict[str, Any]) -> Markup:
     return join(parts)
 
 
-def _point(subject: Subject, k: int, i: int, row: list[Any], x: Scale, y: Scale) -> Markup:
-    rank = subject.ranks.get(k, 6)
+def _points(
+    subject: Subject, observed: Observed, rows: list[Any], x: Scale, y: Scale
+) -> list[Markup]:
+    """Rows as points, in a group for each component."""
+    order = _by_component(observed)
+    labels = np.asarray(observed.labels)[order]
+    numbers = order if observed.numbers is None else np.asarray(observed.numbers)[order]
+    found = []
+    for k in map(int, np.unique(labels)):
+        points = [_point(rows[i], int(numbers[i]), k, x, y) for i in np.flatnonzero(labels == k)]
+        look = color_of(subject.ranks.get(k, 6))
+        found.append(tag("g", *points, class_=f"points {look}", data_k=k))
+    return found
+
+
+def _point(row: list[Any], number_of: int, k: int, x: Scale, y: Scale) -> Markup:
     if row[0] is None or row[1] is None:
-        return tag("circle", class_="point gone", data_k=k, r="2.2")
-    number_of = subject.observed.numbers[i] if subject.observed is not None else i  # type: ignore[index]
+        return tag("circle", class_="gone", r="2.2")
     title = tag("title", f"row {number_of} in {k}")
-    return tag("circle", title, cx=x(row[0]), cy=y(row[1]), r="2.2", data_k=k,
-               class_=f"point {color_of(rank)}")  # fmt: skip
+    return tag("circle", title, cx=x(row[0]), cy=y(row[1]), r="2.2")
 
 
 def ellipse(center: Any, covariance: Array, n: int = 48) -> Array:

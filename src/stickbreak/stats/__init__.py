@@ -23,6 +23,7 @@ from .link_shares import LinkShares
 from .log_gammas import log_beta, log_gamma_rise, log_mode_beta
 from .moments import Reanchor, shift_moments, triangle
 from .shares import Shares, SparseShares, rows_first, weigh
+from .stored_fields import store
 from .summary import SYMBOL, Summary, Tally
 from .word_shares import WordShares
 
@@ -68,6 +69,7 @@ __all__ = [
     "rows_first",
     "shift_moments",
     "split_off",
+    "store",
     "triangle",
     "weigh",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -90,6 +90,9 @@ class Fields:
     layout: Mapping[str, Field]
     arrays: Mapping[str, Array]
 
+    is_stored: ClassVar[bool] = False
+    """Whether the arrays are in files, to be read when they are needed (`StoredFields`)."""
+
     def __getitem__(self, name: str) -> Array:
         return self.arrays[name]
 
@@ -109,6 +112,16 @@ class Fields:
     def copy(self) -> Self:
         """A copy with its own arrays."""
         return replace(self, arrays={name: array.copy() for name, array in self.arrays.items()})
+
+    def owned(self) -> Fields:
+        """These, and what they refer to is removed with them."""
+        return self
+
+    def followed_by(self, others: Sequence[Fields]) -> Fields:
+        """These and others, one after another along their first axis."""
+        parts = self, *others
+        joined = {n: np.concatenate([part.arrays[n] for part in parts]) for n in self.arrays}
+        return replace(self, arrays=joined)
 
     # ---------------------------------------------------------------------------- edits of one axis
 
@@ -225,6 +238,4 @@ class Fields:
 
 def join(parts: Sequence[Fields]) -> Fields:
     """Put the parts of a warm start back together along their first axis (row or unit)."""
-    first = parts[0]
-    arrays = {name: np.concatenate([part.arrays[name] for part in parts]) for name in first.arrays}
-    return replace(first, arrays=arrays)
+    return parts[0].followed_by(parts[1:])

@@ -52,6 +52,13 @@ class BasePool:
         """A pool of this process: for jobs of a few rows, or that cannot travel."""
         return self
 
+    def telling(self, told: Callable[[int, int], None]) -> BasePool:
+        """The pool itself; one whose jobs run elsewhere tells how many tasks of a visit are done.
+
+        told : is given the number of those, and of all
+        """
+        return self
+
     def map(self, call: Callable[[Any], Any], jobs: Iterable[Any]) -> Iterable[Any]:
         """call(job) of every job, in the order of the jobs."""
         return map(partial(call_loaded, call), jobs)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -25,6 +25,9 @@ Infer = Callable[[Potentials, Batch, Fields | None, Out], Local]
 @dataclass(frozen=True)
 class Expected:
     """The posterior itself: variational Bayes, EM."""
+
+    starts_alone: ClassVar[bool] = True
+    """Whether cold values of some units do not depend on others, so that a lane can make them."""
 
     def start(
         self,
@@ -66,6 +69,8 @@ class Drawn(Expected):
     """
 
     rng: np.random.Generator
+
+    starts_alone = False
 
     def start(
         self,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
@@ -22,7 +23,13 @@ _PLACE: ContextVar[Place | None] = ContextVar("stickbreak_place", default=None)
 
 
 @contextmanager
-def workers(where: Any, *, lanes: int | None = None, holds_memory: bool = True) -> Iterator[None]:
+def workers(
+    where: Any,
+    *,
+    lanes: int | None = None,
+    holds_memory: bool = True,
+    scratch: str | os.PathLike[str] | None = None,
+) -> Iterator[None]:
     """Run the fits and answers of a block on the workers of a cluster or an executor.
 
     What a fit finds does not depend on it, down to the last bit, on processors of one kind.
@@ -38,6 +45,9 @@ def workers(where: Any, *, lanes: int | None = None, holds_memory: bool = True) 
         the end.
     lanes : lanes of a task, a power of two; default: by the number of workers.
     holds_memory : have worker processes keep the memory that they free for their next task (Linux).
+    scratch : a folder that all workers and this process see, for what units keep from visit to
+        visit (documents: a number for each topic). Workers then write and read it there, and it
+        does not travel. The files go with the model.
 
     Examples
     --------
@@ -53,7 +63,14 @@ def workers(where: Any, *, lanes: int | None = None, holds_memory: bool = True) 
     """
     if lanes is not None and (isinstance(lanes, bool) or lanes < 1 or lanes & (lanes - 1)):
         raise ValueError(f"lanes must be a power of two, such as 4; got {lanes!r}")
-    with ExitStack() as stack, placed(_place_of(where, lanes, holds_memory, stack)):
+    if scratch is not None and not os.path.isdir(scratch):
+        raise ValueError(f"scratch={os.fspath(scratch)!r} is no folder")
+    how = {
+        "lanes": lanes,
+        "holds_memory": holds_memory,
+        "scratch": "" if scratch is None else os.path.abspath(scratch),
+    }
+    with ExitStack() as stack, placed(_place_of(where, how, stack)):
         yield
 
 
@@ -84,8 +101,7 @@ def place_beside(rows: Any) -> Place | None:
     return DaskPlace(holders[0].client)
 
 
-def _place_of(where: Any, lanes: int | None, holds_memory: bool, stack: ExitStack) -> Place:
-    how: dict[str, Any] = {"lanes": lanes, "holds_memory": holds_memory}
+def _place_of(where: Any, how: dict[str, Any], stack: ExitStack) -> Place:
     if isinstance(where, Real):
         raise ValueError(
             f"workers takes a dask Client, an executor, or a function that makes one; for threads "

@@ -17,10 +17,12 @@ from stickbreak.errors import ShardError, StickbreakWarning, WorkersLostError
 from stickbreak.extras import require_extra
 from stickbreak.protocols import Array
 
+from .packing import Parcel
 from .tasks import (
     Host,
     Packed,
     Task,
+    Told,
     add_totals,
     describe_host,
     longest_first,
@@ -31,8 +33,11 @@ from .tasks import (
 __all__ = ["DaskPlace", "Partition"]
 
 SMALL = 1 << 16  # bytes that travel with each task; larger values are sent to a worker once
+LARGE = 1 << 18  # bytes of potentials from which on workers add counts: below, more tasks cost more
+CHUNK = 1 << 23  # bytes of potentials that are sent as one value: workers pass them on meanwhile
 MOST_SENDS = 4  # times that potentials are sent when the workers that held them are lost
 LOST = ("cancelled", "lost")
+LOOK = 0.5  # seconds between two looks at how many tasks are done, if anybody is told
 
 # of dask.distributed, which is imported by those who have a client
 Client: TypeAlias = Any
@@ -47,6 +52,14 @@ def cut_rows(rows: Array, begin: int, end: int) -> Array:
 def take_rows(rows: Array, at: Array) -> Array:
     """Rows at positions (m,)."""
     return rows[at]
+
+
+def _tell(told: Told, before: int, n_tasks: int, done: int) -> None:
+    told(before + done, n_tasks)
+
+
+def _first(pair: tuple[int, Future]) -> int:
+    return pair[0]
 
 
 def _import_probe() -> Callable[[], str]:
@@ -90,7 +103,12 @@ class DaskPlace:
     """Workers of a dask cluster. They may come and go: dask runs the tasks of lost ones again."""
 
     def __init__(
-        self, client: Client, *, lanes: int | None = None, holds_memory: bool = True
+        self,
+        client: Client,
+        *,
+        lanes: int | None = None,
+        holds_memory: bool = True,
+        scratch: str = "",
     ) -> None:
         self._dask = require_extra("distributed", "dask", "a dask cluster")
         if client.asynchronous:
@@ -103,7 +121,7 @@ class DaskPlace:
                 f"the dask client is {client.status}: make a new Client to a running cluster"
             )
         self.lanes, self._client = lanes, client
-        self._host: Host = describe_host(holds_memory)
+        self._host: Host = describe_host(holds_memory)._replace(scratch=scratch)
         self._warned = False
         self._compare()
 
@@ -117,14 +135,18 @@ class DaskPlace:
         """Threads of all workers, now."""
         return max(1, sum(self._safely(self._client.nthreads).values()))
 
-    def run_jobs(self, packed: Packed, tasks: Sequence[Task], limit: int | None) -> list[bytes]:
+    def run_jobs(
+        self, packed: Packed, tasks: Sequence[Task], limit: int | None, told: Told | None
+    ) -> list[bytes]:
         """The results of all jobs, task by task."""
-        return self._insist(partial(self._visit, run_jobs, packed, tasks, limit, adds=False))
+        return self._insist(partial(self._visit, run_jobs, packed, tasks, limit, told, adds=False))
 
-    def run_totals(self, packed: Packed, tasks: Sequence[Task], limit: int | None) -> list[bytes]:
+    def run_totals(
+        self, packed: Packed, tasks: Sequence[Task], limit: int | None, told: Told | None
+    ) -> list[Parcel]:
         """Sums of neighboring tasks: of all of them, if counts are large."""
-        adds = len(packed.data) > SMALL
-        return self._insist(partial(self._visit, run_total, packed, tasks, limit, adds=adds))
+        adds = len(packed.data) > LARGE
+        return self._insist(partial(self._visit, run_total, packed, tasks, limit, told, adds=adds))
 
     def run_on_hosts(self, act: Callable[[], Any]) -> dict[str, Any]:
         """What `act` gives on each host, in one of its worker processes."""
@@ -176,7 +198,7 @@ class DaskPlace:
 
     # ------------------------------------------------------------------------------ a visit
 
-    def _insist(self, act: Callable[[], list[bytes] | None]) -> list[bytes]:
+    def _insist(self, act: Callable[[], list[Any] | None]) -> list[Any]:
         """A visit, again while what was sent gets lost with the workers that held it."""
         for _ in range(MOST_SENDS):
             found = self._safely(act)
@@ -204,25 +226,27 @@ class DaskPlace:
 
     def _visit(
         self,
-        act: Callable[..., bytes],
+        act: Callable[..., Any],
         packed: Packed,
         tasks: Sequence[Task],
         limit: int | None,
+        told: Told | None,
         *,
         adds: bool,
-    ) -> list[bytes] | None:
+    ) -> list[Any] | None:
         """All tasks of a visit; None if what was sent to workers got lost.
 
         Nothing is left on the cluster, however it ends.
         """
         sent: list[Future] = []
         try:
-            call = self._send(packed, len(packed.data), sent)
+            call = self._send_call(packed, sent)
             name = f"{packed.name}-{uuid4().hex[:12]}"
             window, results = limit or len(tasks), []
+            ask = partial(self._submit, act, call, sent=sent)
             for lo in range(0, len(tasks), window):
-                ask = partial(self._submit, act, call, sent=sent)
-                found = self._finish(ask, tasks[lo : lo + window], f"{name}-{lo}")
+                tell = None if told is None else partial(_tell, told, lo, len(tasks))
+                found = self._finish(ask, tasks[lo : lo + window], f"{name}-{lo}", tell)
                 if found is None:
                     return None
                 results += found
@@ -233,9 +257,19 @@ class DaskPlace:
             if self._client.status == "running":
                 self._client.cancel(sent, force=True)
 
-    def _send(self, value: Any, size: int, sent: list[Future]) -> Any:
+    def _send_call(self, packed: Packed, sent: list[Future]) -> tuple[Packed, list[Future]]:
+        """A call, with its data if they are few; else without, and the chunks that hold them."""
+        data = packed.data
+        if len(data) <= SMALL:
+            return packed, []
+        parts = [data[lo : lo + CHUNK] for lo in range(0, len(data), CHUNK)]
+        chunks = self._client.scatter(parts, hash=False)
+        sent.extend(chunks)
+        return packed._replace(data=b""), chunks
+
+    def _send(self, value: bytes, sent: list[Future]) -> Any:
         """A value as it is, if it is small; else once to a worker."""
-        if size <= SMALL:
+        if len(value) <= SMALL:
             return value
         future = self._client.scatter(value, hash=False)
         sent.append(future)
@@ -243,29 +277,31 @@ class DaskPlace:
 
     def _submit(
         self,
-        act: Callable[..., bytes],
-        call: Any,
-        task: Task,
-        key: str,
+        act: Callable[..., Any],
+        call: tuple[Packed, list[Future]],
+        tasks: Sequence[Task],
+        keys: Sequence[str],
         among: list[str] | None = None,
         *,
         sent: list[Future],
-    ) -> Future:
-        jobs = self._send(task.jobs, len(task.jobs), sent)
-        held, partitions = [], []
-        for span in task.needs:
-            first, rows = self._fetch(span, len(task.needs) > 1, sent)
-            held.append((span.shard.key, first))
-            partitions.append(rows)
-        future = self._client.submit(
-            act, call, jobs, self._host, tuple(held), *partitions,
-            key=key, pure=False, workers=among,
-        )  # fmt: skip
-        sent.append(future)
-        return future
+    ) -> list[Future]:
+        """Ask for some tasks, to be begun in this order, in one message to the scheduler."""
+        jobs, n = [self._send(task.jobs, sent) for task in tasks], len(tasks)
+        fetched = [
+            [self._fetch(span, len(task.needs) > 1, sent) for span in task.needs] for task in tasks
+        ]
+        held = [tuple((key, first) for key, first, _ in some) for some in fetched]
+        partitions = [[rows for *_, rows in some] for some in fetched]
+        packed, chunks = call
+        every = [packed] * n, jobs, [self._host] * n, held, partitions, [chunks] * n
+        found = self._client.map(act, *every, key=list(keys), pure=False, workers=among)
+        sent.extend(found)
+        return list(found)
 
-    def _fetch(self, span: Span, is_one_of_several: bool, sent: list[Future]) -> tuple[int, Future]:
-        """What a task reads of a partition, and which row of it is the first.
+    def _fetch(
+        self, span: Span, is_one_of_several: bool, sent: list[Future]
+    ) -> tuple[str, int, Future]:
+        """The key of a partition, which of its rows is the first that a task has, and the rows.
 
         The whole of it, where it is, if the task needs no other; else what is needed travels.
         """
@@ -273,31 +309,46 @@ class DaskPlace:
         if not isinstance(holder, Partition):
             raise ValueError(f"{span.shard.path} is not held by this cluster")
         if not is_one_of_several:
-            return 0, holder.future
+            return span.shard.key, 0, holder.future
         part = self._client.submit(cut_rows, holder.future, span.begin, span.end, pure=False)
         sent.append(part)
-        return span.begin, part
+        return span.shard.key, span.begin, part
 
     def _finish(
-        self, ask: Callable[..., Future], tasks: Sequence[Task], name: str
+        self,
+        ask: Callable[..., list[Future]],
+        tasks: Sequence[Task],
+        name: str,
+        tell: Callable[[int], None] | None,
     ) -> list[Future] | None:
         """Some tasks, when all are done; None if values that were sent got lost.
 
         What one worker cannot read is tried on the others.
         """
-        asked = {i: ask(tasks[i], f"{name}-{i}") for i in longest_first(tasks)}
-        found = [asked[i] for i in range(len(tasks))]
+        order = longest_first(tasks)
+        asked = ask([tasks[i] for i in order], [f"{name}-{i}" for i in order])
+        found = [future for _, future in sorted(zip(order, asked, strict=True), key=_first)]
         refused: list[set[tuple[str, int]]] = [set() for _ in tasks]
         while True:
-            self._dask.wait(found)
+            self._wait(found, tell)
             if any(future.status in LOST for future in found):
                 return None
             failed = [i for i, future in enumerate(found) if future.status == "error"]
             for i in failed:
                 among = self._others(found[i], tasks[i], refused[i])
-                found[i] = ask(tasks[i], f"{name}-{i}-{len(refused[i])}", among)
+                [found[i]] = ask([tasks[i]], [f"{name}-{i}-{len(refused[i])}"], among)
             if not failed:
                 return found
+
+    def _wait(self, found: list[Future], tell: Callable[[int], None] | None) -> None:
+        """Wait until some tasks are done, and tell now and then how many are."""
+        while True:
+            try:
+                self._dask.wait(found, timeout=None if tell is None else LOOK)
+                return
+            except TimeoutError:
+                if tell is not None:
+                    tell(sum(future.done() for future in found))
 
     def _others(self, future: Future, task: Task, refused: set[tuple[str, int]]) -> list[str]:
         """Workers that may read what some could not; raises whatever else a task raised."""
@@ -324,10 +375,10 @@ class DaskPlace:
         """One sum of all tasks, in the tree of `gather`, made on the workers."""
         level = 0
         while len(found) > 1:
-            pairs, level = [], level + 1
-            for i in range(0, len(found) - 1, 2):
-                key = f"add-{name}-{level}-{i}"
-                pairs.append(self._client.submit(add_totals, *found[i : i + 2], key=key))
+            level += 1
+            left, right = found[:-1:2], found[1::2]
+            keys = [f"add-{name}-{level}-{i}" for i in range(len(right))]
+            pairs = self._client.map(add_totals, left, right, key=keys)
             sent.extend(pairs)
             found = [*pairs, *found[2 * len(pairs) :]]
         return found

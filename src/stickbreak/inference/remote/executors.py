@@ -9,7 +9,8 @@ from typing import Any
 
 from stickbreak.errors import StickbreakWarning, WorkersLostError
 
-from .tasks import Host, Packed, Task, describe_host, longest_first, run_jobs, run_total
+from .packing import Parcel
+from .tasks import Host, Packed, Task, Told, describe_host, longest_first, run_jobs, run_total
 
 __all__ = ["ExecutorPlace"]
 
@@ -31,9 +32,10 @@ class ExecutorPlace:
         *,
         lanes: int | None = None,
         holds_memory: bool = True,
+        scratch: str = "",
     ) -> None:
         self.lanes, self._make = lanes, make
-        self._host: Host = describe_host(holds_memory)
+        self._host: Host = describe_host(holds_memory)._replace(scratch=scratch)
         self._executor: Executor = executor if executor is not None else self._made()
 
     @property
@@ -41,13 +43,17 @@ class ExecutorPlace:
         """The executor's processes or threads; 1 if it does not tell."""
         return int(getattr(self._executor, "_max_workers", 1))
 
-    def run_jobs(self, packed: Packed, tasks: Sequence[Task], limit: int | None) -> list[bytes]:
+    def run_jobs(
+        self, packed: Packed, tasks: Sequence[Task], limit: int | None, told: Told | None
+    ) -> list[bytes]:
         """The results of all jobs, task by task."""
-        return self._run(run_jobs, packed, tasks, limit)
+        return self._run(run_jobs, packed, tasks, limit, told)
 
-    def run_totals(self, packed: Packed, tasks: Sequence[Task], limit: int | None) -> list[bytes]:
+    def run_totals(
+        self, packed: Packed, tasks: Sequence[Task], limit: int | None, told: Told | None
+    ) -> list[Parcel]:
         """The sum of each task."""
-        return self._run(run_total, packed, tasks, limit)
+        return self._run(run_total, packed, tasks, limit, told)
 
     def close(self) -> None:
         """Shut down what was made here."""
@@ -65,16 +71,21 @@ class ExecutorPlace:
         return made
 
     def _run(
-        self, act: Callable[..., bytes], packed: Packed, tasks: Sequence[Task], limit: int | None
-    ) -> list[bytes]:
+        self,
+        act: Callable[..., Any],
+        packed: Packed,
+        tasks: Sequence[Task],
+        limit: int | None,
+        told: Told | None,
+    ) -> list[Any]:
         """Run tasks. After a death the rest runs one by one, which tells the task to blame."""
-        found: dict[int, bytes] = {}
+        found: dict[int, Any] = {}
         deaths = 0
         most = limit or UNDER_WAY * self.n_workers
         while len(found) < len(tasks):
             left = [i for i in range(len(tasks)) if i not in found]
             try:
-                self._send(act, packed, tasks, left, 1 if deaths else most, found)
+                self._send(act, packed, tasks, left, 1 if deaths else most, found, told)
             except BrokenExecutor as error:
                 now = [i for i in left if i not in found]
                 deaths = deaths + 1 if deaths and now == left else 1
@@ -83,16 +94,17 @@ class ExecutorPlace:
 
     def _send(
         self,
-        act: Callable[..., bytes],
+        act: Callable[..., Any],
         packed: Packed,
         tasks: Sequence[Task],
         left: list[int],
         most: int,
-        found: dict[int, bytes],
+        found: dict[int, Any],
+        told: Told | None,
     ) -> None:
         """Run the tasks `left`, at most `most` at a time; nothing is left under way."""
         waiting = [left[i] for i in reversed(longest_first([tasks[i] for i in left]))]
-        running: dict[Future[bytes], int] = {}
+        running: dict[Future[Any], int] = {}
         try:
             while waiting or running:
                 while waiting and len(running) < most:
@@ -101,10 +113,12 @@ class ExecutorPlace:
                 done, _ = wait(running, return_when=FIRST_COMPLETED)
                 for future in done:
                     found[running.pop(future)] = future.result()
+                if told is not None:
+                    told(len(found), len(tasks))
         finally:
             wait([future for future in running if not future.cancel()])
 
-    def _submit(self, act: Callable[..., bytes], packed: Packed, jobs: bytes) -> Future[bytes]:
+    def _submit(self, act: Callable[..., Any], packed: Packed, jobs: bytes) -> Future[Any]:
         try:
             return self._executor.submit(act, packed, jobs, self._host)
         except BrokenExecutor:

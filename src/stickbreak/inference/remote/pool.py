@@ -10,7 +10,8 @@ from stickbreak.data import Batch
 from stickbreak.data.held_shards import Span, held_spans
 from stickbreak.stats import SERIAL, BasePool, Fields, Summary, gather
 
-from .tasks import Packed, Task, dumps
+from .packing import Parcel, unpack_total
+from .tasks import Packed, Task, Told, dumps
 
 __all__ = ["Place", "RemotePool"]
 
@@ -29,18 +30,30 @@ class Place(Protocol):
     def n_workers(self) -> int:
         """Tasks that can run at a time, now."""
 
-    def run_jobs(self, packed: Packed, tasks: Sequence[Task], limit: int | None) -> list[bytes]:
-        """The results of all jobs, task by task; at most `limit` tasks are under way."""
+    def run_jobs(
+        self, packed: Packed, tasks: Sequence[Task], limit: int | None, told: Told | None
+    ) -> list[bytes]:
+        """The results of all jobs, task by task.
 
-    def run_totals(self, packed: Packed, tasks: Sequence[Task], limit: int | None) -> list[bytes]:
+        limit : tasks that are under way at most
+        told : is told now and then how many are done
+        """
+
+    def run_totals(
+        self, packed: Packed, tasks: Sequence[Task], limit: int | None, told: Told | None
+    ) -> list[Parcel]:
         """Sums of neighboring tasks: of each, or of aligned groups of them."""
 
 
 class RemotePool(BasePool):
     """Jobs in tasks of 2^g lanes, aligned, so that `gather`'s tree goes through tasks."""
 
-    def __init__(self, place: Place, limit: int | None = None) -> None:
-        self._place, self._limit = place, limit
+    def __init__(self, place: Place, limit: int | None = None, told: Told | None = None) -> None:
+        self._place, self._limit, self._told = place, limit, told
+
+    def telling(self, told: Told) -> RemotePool:
+        """The same pool, which tells how many of a visit's tasks are done, and of how many."""
+        return RemotePool(self._place, self._limit, told)
 
     @property
     def here(self) -> BasePool:
@@ -52,7 +65,7 @@ class RemotePool(BasePool):
         every = list(jobs)
         if not _is_worth(every):
             return self.here.map(call, every)
-        found = self._place.run_jobs(Packed.of(call), list(self._tasks(every)), self._limit)
+        found = self._place.run_jobs(*self._asked(call, every))
         return [result for part in found for result in pickle.loads(part)]
 
     def total(
@@ -62,9 +75,14 @@ class RemotePool(BasePool):
         every = list(jobs)
         if not _is_worth(every):
             return self.here.total(call, every)
-        found = self._place.run_totals(Packed.of(call), list(self._tasks(every)), self._limit)
-        totals, kept = zip(*map(pickle.loads, found), strict=True)
-        return gather(totals), [own for part in kept for own in part]
+        found = self._place.run_totals(*self._asked(call, every))
+        totals, kept = zip(*map(unpack_total, found), strict=True)
+        return gather(totals), [own.owned() for part in kept for own in part]
+
+    def _asked(
+        self, call: Callable[[Any], Any], jobs: list[Any]
+    ) -> tuple[Packed, list[Task], int | None, Told | None]:
+        return Packed.of(call), list(self._tasks(jobs)), self._limit, self._told
 
     def _tasks(self, jobs: list[Any]) -> Iterator[Task]:
         size = self._place.lanes or group_size(len(jobs), self._place.n_workers)

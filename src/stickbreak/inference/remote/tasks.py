@@ -26,14 +26,16 @@ import numpy as np
 from stickbreak._version import __version__
 from stickbreak.data.held_shards import Span, given_rows
 from stickbreak.protocols import Array
-from stickbreak.stats import call_loaded, gather, split_off
+from stickbreak.stats import Fields, call_loaded, gather, join, split_off, store
 
 from ..blas import BLAS
+from .packing import Parcel, pack_total, unpack_total
 
 __all__ = [
     "Host",
     "Packed",
     "Task",
+    "Told",
     "add_totals",
     "describe_host",
     "longest_first",
@@ -42,6 +44,7 @@ __all__ = [
 ]
 
 Held = tuple[tuple[str, int], ...]
+Told = Callable[[int, int], None]  # tasks of a visit that are done, and all of them
 
 # of functions whose own name says little to those who look at a dashboard
 NAMES = {"held": "trial", "write": "answer"}
@@ -54,6 +57,7 @@ class Host(NamedTuple):
     """The process that sends tasks: workers must have these versions.
 
     holds_memory : whether workers keep freed memory instead of giving it back to the system
+    scratch : folder to which workers write what units keep; empty if that travels
     """
 
     name: str
@@ -61,6 +65,7 @@ class Host(NamedTuple):
     versions: tuple[tuple[str, str], ...]
     processor: str
     holds_memory: bool = True
+    scratch: str = ""
 
     @property
     def is_here(self) -> bool:
@@ -133,35 +138,60 @@ def dumps(value: Any) -> bytes:
     return bytes(cloudpickle.dumps(value, protocol=5))
 
 
-def run_jobs(packed: Packed, jobs: bytes, host: Host, held: Held = (), *partitions: Array) -> bytes:
+def run_jobs(
+    packed: Packed,
+    jobs: bytes,
+    host: Host,
+    held: Held = (),
+    partitions: Sequence[Array] = (),
+    chunks: Sequence[bytes] = (),
+) -> bytes:
     """Results of some jobs, in order.
 
     held : keys of the partitions that follow, and which of their rows is the first
+    chunks : of the call's data, if these travel by themselves
     """
-    call = _prepare(packed, host)
+    call = _prepare(packed, host, chunks)
     with BLAS, given_rows(_match(held, partitions)):
         return pickle.dumps([call_loaded(call, job) for job in pickle.loads(jobs)], 5)
 
 
 def run_total(
-    packed: Packed, jobs: bytes, host: Host, held: Held = (), *partitions: Array
-) -> bytes:
+    packed: Packed,
+    jobs: bytes,
+    host: Host,
+    held: Held = (),
+    partitions: Sequence[Array] = (),
+    chunks: Sequence[bytes] = (),
+) -> Parcel:
     """The sum of the Summaries of some jobs, and what their units keep; see `run_jobs`."""
-    call = _prepare(packed, host)
+    call = _prepare(packed, host, chunks)
     kept: list[Any] = []
     with BLAS, given_rows(_match(held, partitions)):
         total = gather(split_off((call_loaded(call, job) for job in pickle.loads(jobs)), kept))
-    return pickle.dumps((total, kept), 5)
+    if kept and host.scratch:
+        kept = [_store(join(kept), host.scratch)]
+    return pack_total(total, kept)
 
 
-def _match(held: Held, partitions: tuple[Array, ...]) -> dict[str, tuple[int, Array]]:
+def _store(values: Fields, folder: str) -> Fields:
+    try:
+        return store(values, folder)
+    except OSError as error:
+        raise ValueError(
+            f"scratch={folder!r} cannot be written by process {os.getpid()} on "
+            f"{socket.gethostname()} ({error.strerror}): name a folder that all workers see"
+        ) from None
+
+
+def _match(held: Held, partitions: Sequence[Array]) -> dict[str, tuple[int, Array]]:
     return {key: (begin, rows) for (key, begin), rows in zip(held, partitions, strict=True)}
 
 
-def add_totals(left: bytes, right: bytes) -> bytes:
+def add_totals(left: Parcel, right: Parcel) -> Parcel:
     """The sum of two neighboring results of `run_total`."""
-    (one, kept), (other, more) = pickle.loads(left), pickle.loads(right)
-    return pickle.dumps((gather([one, other]), [*kept, *more]), 5)
+    (one, kept), (other, more) = unpack_total(left), unpack_total(right, reads_only=True)
+    return pack_total(gather([one, other]), [*kept, *more])
 
 
 # ---------------------------------------------------------------------------------- the process
@@ -170,7 +200,7 @@ _CALLS: OrderedDict[str, Callable[[Any], Any]] = OrderedDict()
 _LOCK = threading.Lock()
 
 
-def _prepare(packed: Packed, host: Host) -> Callable[[Any], Any]:
+def _prepare(packed: Packed, host: Host, chunks: Sequence[bytes]) -> Callable[[Any], Any]:
     """The call, unpacked once in each process, when the process is fit for it."""
     mine = describe_host()
     if mine.versions != host.versions:
@@ -183,7 +213,7 @@ def _prepare(packed: Packed, host: Host) -> Callable[[Any], Any]:
         if not host.is_here:
             _settle_in(host.holds_memory)
         if packed.key not in _CALLS:
-            _CALLS[packed.key] = pickle.loads(packed.data)
+            _CALLS[packed.key] = pickle.loads(b"".join(chunks) if chunks else packed.data)
             while len(_CALLS) > KEPT_CALLS:
                 _CALLS.popitem(last=False)
         return _CALLS[packed.key]

@@ -49,12 +49,21 @@ def move_sentence(tags, lo, n, sign, own, out, totals):
 
 
 @kernel
+def roots_in(lo, n, own):
+    """Roots that a sentence keeps: one, but for a start, which guesses words one by one."""
+    total = 0.0
+    for a in range(n):
+        total += own.heads[lo + a, 0]
+    return total
+
+
+@kernel
 def predict_sentence(tables, totals, root_total, prior, tags, known, lo, n, w):
     """Posterior predictive weights of one sentence; counts below zero are taken as zero."""
     V = tables.root.shape[0]
     for a in range(n):
         tag, head = tags[lo + a], known[lo + a] if known.shape[0] > 0 else -1
-        root = (max(tables.root[tag], 0.0) + prior.root) / (root_total + V * prior.root)
+        root = (max(tables.root[tag], 0.0) + prior.root) / (max(root_total, 0.0) + V * prior.root)
         w.root[a] = root if head <= 0 else 0.0
         for h in range(n):
             other, side = tags[lo + h], int(a > h)
@@ -137,7 +146,7 @@ def sweep_sentences(
             if is_part and is_used[s]:
                 lo, n = offsets[s], offsets[s + 1] - offsets[s]
                 move_sentence(tags, lo, n, -1.0, own, tables, totals)
-                n_roots -= 1.0
+                n_roots -= roots_in(lo, n, own)
         for s in range(first, last):
             if is_used[s]:
                 lo, n = offsets[s], offsets[s + 1] - offsets[s]
@@ -159,7 +168,7 @@ def sweep_sentences(
             if is_part and is_used[s]:
                 lo, n = offsets[s], offsets[s + 1] - offsets[s]
                 move_sentence(tags, lo, n, 1.0, own, tables, totals)
-                n_roots += 1.0
+                n_roots += roots_in(lo, n, own)
     return -1
 
 

@@ -174,33 +174,34 @@ def refer(begun, total, linear, inner, ahead, base, first, end, reference, k):
 
 
 @kernel
-def step_logs(ended, transition, log_transition, step_shift, K, scratch, out):
-    """Out (W,) = log(exp(ended) @ transition); a sum that is nearly zero is done in logarithms."""
-    width = out.shape[0]
-    top = -np.inf
+def step_logs(ended, t, transition, log_transition, step_shift, K, scratch, out):
+    """Out (., W)[t] = log(exp(ended[t]) @ transition); sums near zero are done in logarithms."""
+    width, top = out.shape[1], -np.inf
+    at = t * width
     for k in range(K):
-        top = ended[k] if ended[k] > top else top
+        top = ended[t, k] if ended[t, k] > top else top
     if top == -np.inf:
         for k in range(width):
-            out[k] = -np.inf
+            out[t, k] = -np.inf
         return
     for k in range(0, width, EIGHT):
-        store(scratch, k, exp_fast(load(ended, k) - top))
+        store(scratch, k, exp_fast(load(ended, at + k) - top))
     step_rows(scratch, 0, K, transition, scratch, width)
     for k in range(0, width, EIGHT):
         x = load(scratch, width + k)
-        store(out, k, at_least(x, LEAST, log_fast(larger(x, LEAST)) + (top + step_shift), -np.inf))
+        y = log_fast(larger(x, LEAST)) + (top + step_shift)
+        store(out, at + k, at_least(x, LEAST, y, -np.inf))
     for j in range(K):
         if scratch[width + j] < TINY:
             high, found = -np.inf, 0.0
             for i in range(K):
-                value = ended[i] + log_transition[i, j]
+                value = ended[t, i] + log_transition[i, j]
                 high = value if value > high else high
             if high > -np.inf:
                 for i in range(K):
-                    found += math.exp(ended[i] + log_transition[i, j] - high)
+                    found += math.exp(ended[t, i] + log_transition[i, j] - high)
                 high += math.log(found)
-            out[j] = high
+            out[t, j] = high
 
 
 @kernel
@@ -230,14 +231,33 @@ def keep_linear(begun, total, linear, ahead, t, oldest, live, K, reference):
 
 
 @kernel
+def add_row(rows, at, end, D, linear, ahead, oldest, total):
+    """Total[end] = total[end - 1] + rows[at]; no segment passes through a row that is -inf."""
+    for k in range(rows.shape[1]):
+        oldest[k] = max(oldest[k], end - D)
+        value = rows[at, k]
+        if value == -np.inf:
+            for s in range(oldest[k], end):
+                linear[s, k] = 0.0
+            for j in range(EIGHT):
+                ahead[j, k] = 0.0
+            oldest[k], value = end, 0.0
+        total[end, k] = total[end - 1, k] + value
+
+
+@kernel
 def count_lengths(linear, chance, total, end, first, at, out_inner, out_edge):
     """Add the posteriors of lengths of segments in columns `at` to `at` + 8, weights left out.
 
-    chance[at:] : posterior that a segment is here; total[at:] : the sum over lengths.
+    chance[T - end, at:] : posterior that a segment is here; total[at:] : the sum over lengths.
     """
-    width = linear.shape[1]
-    x = load(total, at)
-    share = at_least(x, TINY, load(chance, at) / larger(x, TINY), 0.0)
+    T, width = linear.shape
+    x, is_seen = load(total, at), False
+    for k in range(at, at + EIGHT):
+        is_seen = is_seen or chance[T - end, k] > UNSEEN
+    if not is_seen:
+        return
+    share = at_least(x, TINY, load(chance, (T - end) * width + at) / larger(x, TINY), 0.0)
     for s in range(max(first, 1), end):
         y = (end - s - 1) * width + at
         store(out_inner, y, fma(share, load(linear, s * width + at), load(out_inner, y)))
@@ -260,26 +280,26 @@ def count_lengths_in_logs(
 
 
 @kernel
-def count_ended(sums, reach, messages, logs, counts, end, oldest, K, known, log_z, weight, out):
-    """Count the lengths of segments that have just ended, by the posterior that they are there.
-
-    Out (W,) = weight * exp(known + ended - log_z), that posterior.
+def find_ended(known, ended, end, K, log_z, weight, out):
+    """Out (., W)[T - end] = weight * exp(known[T - end] + ended[end] - log_z): the posterior of
+    segments that have just ended.
     """
-    begun, total, ended, linear = messages
-    width, first = linear.shape[1], reach
+    T, width = known.shape
     for k in range(0, width, EIGHT):
-        value = load(known, k) + load(ended, end * width + k) - log_z
-        store(out, k, weight * exp_fast(value))
-        is_seen = False
-        for i in range(k, min(k + EIGHT, K)):
-            is_seen = is_seen or out[i] > UNSEEN
-        if is_seen:
-            count_lengths(linear, out, sums, end, first, k, counts[0], counts[1])
+        at = (T - end) * width + k
+        value = load(known, at) + load(ended, end * width + k) - log_z
+        store(out, at, weight * exp_fast(value))
+
+
+@kernel
+def count_small(sums, messages, logs, counts, end, oldest, K, known, log_z, weight, chance):
+    """Count the lengths of segments whose sum is nearly zero, in logarithms."""
+    (begun, total), T = messages, known.shape[0]
     for k in range(K):
-        if not sums[k] >= TINY and out[k] > UNSEEN:
-            shift = known[k] - log_z + math.log(weight)
+        if not sums[k] >= TINY and chance[T - end, k] > UNSEEN:
+            shift = known[T - end, k] - log_z + math.log(weight)
             count_lengths_in_logs(
-                begun, total, logs[0], logs[1], end, oldest[k], k, shift, counts[2], counts[3]
+                begun, total, logs[0], logs[1], end, oldest[k], k, shift, counts[0], counts[1]
             )
 
 
@@ -288,6 +308,11 @@ def scan(rows, is_free, way, work, K, known, log_z, weight, begun, total, ended,
     """Messages of one sequence. See `scan_sequences`."""
     linear, lines = work
     reference, sums, scratch, ahead = lines[0], lines[1], lines[2:5].reshape(-1), lines[5:]
+    # tables and tuples are taken apart and made here: in each row that would take as long as a sum
+    inner, edge, log_inner, log_edge = way.inner, way.edge, way.log_inner, way.log_edge
+    transition, log_transition, shift = way.transition, way.log_transition, way.shift
+    inner_counts, edge_counts = counts[:2]
+    messages, logs, small_counts = (begun, total), (log_inner, log_edge), counts[2:]
     (T, width), D, base = rows.shape, way.log_inner.shape[0], 0
     oldest, live = np.zeros(width, dtype=np.int64), np.zeros(width, dtype=np.int64)
     for k in range(width):
@@ -297,53 +322,42 @@ def scan(rows, is_free, way, work, K, known, log_z, weight, begun, total, ended,
         end = t + 1
         if t > 0:
             if is_free[T - t if way.is_back else t]:
-                step_logs(
-                    ended[t], way.transition, way.log_transition, way.step_shift, K, scratch,
-                    begun[t],
-                )  # fmt: skip
+                step_logs(ended, t, transition, log_transition, way.step_shift, K, scratch, begun)
             else:
                 for k in range(width):
                     begun[t, k] = -np.inf
         if t % EIGHT == 0:
             base = t
             for k in range(0, width, EIGHT):
-                sum_ahead(linear, way.inner, base, max(1, base + 1 - D), k, ahead)
+                sum_ahead(linear, inner, base, max(1, base + 1 - D), k, ahead)
         keep_linear(begun, total, linear, ahead, t, oldest, live, K, reference)
-        for k in range(width):
-            oldest[k] = max(oldest[k], end - D)
-            value = rows[T - end if way.is_back else t, k]
-            if value == -np.inf:  # no segment passes through this row
-                for s in range(oldest[k], end):
-                    linear[s, k] = 0.0
-                for j in range(EIGHT):
-                    ahead[j, k] = 0.0
-                oldest[k], value = end, 0.0
-            total[end, k] = total[t, k] + value
+        add_row(rows, T - end if way.is_back else t, end, D, linear, ahead, oldest, total)
         if end == T:
             break
-        first = max(0, end - D)
+        first, is_small = max(0, end - D), False
         for k in range(0, width, EIGHT):
-            x = sum_lengths(linear, way.inner, way.edge, ahead, base, end, first, k)
+            x = sum_lengths(linear, inner, edge, ahead, base, end, first, k)
             store(sums, k, x)
             y = log_fast(larger(x, LEAST)) + load(reference, k) + load(total, end * width + k)
-            store(ended, end * width + k, y + load(way.shift, k))
+            store(ended, end * width + k, y + load(shift, k))
         for k in range(K):
             if not sums[k] >= TINY:
-                value, high = log_sum_ended(
-                    begun, total, way.log_inner, way.log_edge, end, oldest[k], k
-                )
+                is_small = True
+                value, high = log_sum_ended(begun, total, log_inner, log_edge, end, oldest[k], k)
                 ended[end, k] = value
                 if high < reference[k] - FAR and high > -np.inf:
                     reference[k], live[k] = high, oldest[k]
-                    refer(begun, total, linear, way.inner, ahead, base, oldest[k], end, high, k)
+                    refer(begun, total, linear, inner, ahead, base, oldest[k], end, high, k)
         for k in range(K, width):
             ended[end, k] = -np.inf
         if known.shape[0] > 0:
-            messages, logs = (begun, total, ended, linear), (way.log_inner, way.log_edge)
-            count_ended(
-                sums, first, messages, logs, counts, end, oldest, K, known[T - end], log_z, weight,
-                chance[T - end],
-            )  # fmt: skip
+            find_ended(known, ended, end, K, log_z, weight, chance)
+            for k in range(0, width, EIGHT):
+                count_lengths(linear, chance, sums, end, first, k, inner_counts, edge_counts)
+            if is_small:
+                count_small(
+                    sums, messages, logs, small_counts, end, oldest, K, known, log_z, weight, chance
+                )
 
 
 @kernel

@@ -355,7 +355,7 @@ def draw_segments(
     )
     path, K = np.empty(int(offsets[-1]), dtype=np.int64), len(log_start)
     rows, messages, shift = scan_forward(evidence_t, tables, offsets, is_free)
-    log_z = log_evidence(rows, messages, tables, offsets, shift, K)
+    log_z = log_evidence(rows, messages, tables, offsets, shift)
     draw_sequences(rows, offsets, messages, tables, K, log_z, uniforms, path)
     ends = _complete(path, log_duration, offsets, right_censored, left_censored, uniforms)
     return path, log_z + shift, *ends

@@ -12,68 +12,79 @@ import numpy as np
 from ..chain.smooth import Buffers
 from ..compile import kernel
 from ..rows import exp_fast
-from ..vectors import EIGHT, load, store
+from ..vectors import EIGHT, at_least, fill, larger, load, store
 from .messages import Messages, load_sequences, scan_sequences
 from .tables import backward, complete, forward, segment_tables
 
 __all__ = ["log_evidence", "scan_forward", "smooth_segments"]
 
+NONE, LOWEST = -np.inf, -1e308  # the log of no weight, and the least of any
 MOST = 550.0  # log of a factor below which what is lost of a step does not matter
 
 
 @kernel
 def reach_back(rows, D, out):
-    """Out (W,): the least row from which a segment of each state may last to the end."""
+    """Out (W,), of floats: the least row from which segments of each state may last to the end."""
     T, width = rows.shape
+    for k in range(0, width, EIGHT):
+        possible, found = fill(1.0), fill(float(T))
+        for t in range(T - 1, max(T - D, 0) - 1, -1):
+            possible = at_least(load(rows, t * width + k), LOWEST, possible, 0.0)
+            found = found - possible
+        store(out, k, found)
+
+
+@kernel
+def close(begun, total, log_last, log_whole, oldest, scratch):
+    """log_z: the sum over all last segments. total (T + 1, W), scratch (8,)."""
+    (T, width), first, top = begun.shape, begun.shape[0], -np.inf
+    high, found = fill(-np.inf), fill(0.0)
     for k in range(width):
-        t = T
-        while t > 0 and T - t < D and rows[t - 1, k] > -np.inf:
-            t -= 1
-        out[k] = t
-
-
-@kernel
-def close(begun, total, log_last, log_whole, oldest, K):
-    """log_z: the sum over all last segments. total (T + 1, W)."""
-    T = begun.shape[0]
-    top, found = -np.inf, 0.0
+        first = min(first, int(oldest[k]))
     for is_sum in (False, True):
-        for k in range(K):
-            for s in range(oldest[k], T):
-                value = begun[s, k] - total[s, k] + total[T, k]
-                value += log_whole[T - 1, k] if s == 0 else log_last[T - s - 1, k]
+        for k in range(0, width, EIGHT):
+            after = load(total, T * width + k)
+            for s in range(first, T):
+                at, seen = s * width + k, (T - s - 1) * width + k
+                lasts = load(log_whole, seen) if s == 0 else load(log_last, seen)
+                value = load(begun, at) + (after - load(total, at)) + lasts
+                value = at_least(fill(float(s)), load(oldest, k), value, NONE)
                 if is_sum:
-                    found += math.exp(value - top)
+                    found = found + exp_fast(value - top)
                 else:
-                    top = value if value > top else top
-        if top == -np.inf:
-            return top
-    return top + math.log(found)
+                    high = larger(value, high)
+        store(scratch, 0, found if is_sum else high)
+        if not is_sum:
+            top = scratch.max()
+            if top == -np.inf:
+                return top
+    return top + math.log(scratch.sum())
 
 
 @kernel
-def count_first(rows, log_start, after, total, logs, K, log_z, weight, oldest, outs):
+def count_first(rows, log_start, after, total, logs, log_z, weight, oldest, outs):
     """Count first segments, and those that are whole sequences.
 
     after (T, W) : the backward `begun`; logs : log_first, log_whole. outs : first, whole (D, W),
-    and begins (W,), their sum over lengths.
+    and begins (n, W) with the row that it goes to, their sum over lengths.
     """
-    (T, width), (log_first, log_whole), (first, whole, begins) = rows.shape, logs, outs
-    D = log_first.shape[0]
+    (T, width), (log_first, log_whole), (first, whole, begins, at) = rows.shape, logs, outs
+    last = min(log_first.shape[0], T - 1)
+    for k in range(0, width, EIGHT):
+        possible, found = load(log_start, k) - log_z, fill(0.0)
+        for d in range(1, last + 1):
+            line = (d - 1) * width + k
+            possible = at_least(load(rows, line), LOWEST, possible, NONE)
+            seen = load(total, d * width + k) + load(after, (T - d) * width + k)
+            chance = weight * exp_fast(possible + load(log_first, line) + seen)
+            store(first, line, load(first, line) + chance)
+            found = found + chance
+        store(begins, at * width + k, found)
     for k in range(width):
-        begins[k] = 0.0
-    for k in range(K):
-        for d in range(1, min(D, T - 1) + 1):
-            if rows[d - 1, k] == -np.inf:
-                break
-            value = log_start[k] + log_first[d - 1, k] + total[d, k] + after[T - d, k] - log_z
-            chance = weight * math.exp(value)
-            first[d - 1, k] += chance
-            begins[k] += chance
-        if oldest[k] == 0:
+        if oldest[k] == 0.0:
             chance = weight * math.exp(log_start[k] + log_whole[T - 1, k] + total[T, k] - log_z)
             whole[T - 1, k] += chance
-            begins[k] += chance
+            begins[at, k] += chance
 
 
 @kernel
@@ -134,15 +145,15 @@ def write_states(rows, begins, ended, after, log_z, weight, K, begin, out):
 
 
 @kernel
-def close_sequences(rows, offsets, messages, log_last, log_whole, K, out_log_z):
+def close_sequences(rows, offsets, messages, log_last, log_whole, out_log_z):
     """out_log_z (S,) += the sum over all last segments, where it is finite."""
-    D, oldest = log_last.shape[0], np.empty(rows.shape[1], dtype=np.int64)
+    D, oldest, scratch = log_last.shape[0], np.empty(rows.shape[1]), np.empty(EIGHT)
     for s in range(offsets.shape[0] - 1):
         lo, hi = offsets[s], offsets[s + 1]
         if out_log_z[s] > -np.inf:
             reach_back(rows[lo:hi], D, oldest)
             begun, total = messages.begun[lo + s : hi + s], messages.total[lo + s : hi + s + 1]
-            out_log_z[s] += close(begun, total, log_last, log_whole, oldest, K)
+            out_log_z[s] += close(begun, total, log_last, log_whole, oldest, scratch)
 
 
 @kernel
@@ -155,7 +166,7 @@ def count_sequences(
     log_z (S,) : of the shifted rows. ahead, behind : Messages forward and backward
     begins (n, W) : posterior that a segment begins at each row but the first. outs : see `_smooth`
     """
-    K, D, oldest = out_steps.shape[0], tables.inner.shape[0], np.empty(rows.shape[1], np.int64)
+    K, D, oldest = out_steps.shape[0], tables.inner.shape[0], np.empty(rows.shape[1])
     for s in range(offsets.shape[0] - 1):
         lo, hi, weight = offsets[s], offsets[s + 1], weights[s]
         at, stop = lo + s, hi + s + 1
@@ -168,8 +179,8 @@ def count_sequences(
             )
             count_first(
                 rows[lo:hi], tables.start, after, ahead.total[at:stop],
-                (tables.log_first, tables.log_whole), K, log_z[s], weight, oldest,
-                (outs[2], outs[3], begins[lo]),
+                (tables.log_first, tables.log_whole), log_z[s], weight, oldest,
+                (outs[2], outs[3], begins, lo),
             )  # fmt: skip
             for k in range(K):
                 out_start[k] += begins[lo, k]
@@ -209,10 +220,10 @@ def take_messages(name, n_lines, width, buffers):
     return Messages(*(buffers.take(f"{name} {part}", n_lines, width) for part in parts))
 
 
-def log_evidence(rows, messages, tables, offsets, shift, K):
+def log_evidence(rows, messages, tables, offsets, shift):
     """log_z (S,) of the rows, whose evidence had `shift` taken out."""
     log_z = np.where(np.isfinite(shift), 0.0, shift)
-    close_sequences(rows, offsets, messages, tables.log_last, tables.log_whole, K, log_z)
+    close_sequences(rows, offsets, messages, tables.log_last, tables.log_whole, log_z)
     return log_z
 
 
@@ -238,7 +249,7 @@ def smooth_segments(
     weights = np.ones(n_units) if weights is None else np.asarray(weights, dtype=float)
     is_free = np.ones(n, dtype=np.bool_) if is_free is None else is_free
     rows, ahead, shift = scan_forward(evidence_t, tables, offsets, is_free, buffers)
-    log_z = log_evidence(rows, ahead, tables, offsets, shift, K)
+    log_z = log_evidence(rows, ahead, tables, offsets, shift)
     behind = take_messages("behind", n + n_units, width, buffers)
     # seen lengths of inner, last, first and whole segments, then inner and last ones with weights
     lengths = tuple(np.zeros((len(tables.inner), width)) for _ in range(6))
@@ -273,4 +284,4 @@ def segments_log_z(
     )  # fmt: skip
     is_free = np.ones(evidence_t.shape[1], dtype=np.bool_) if is_free is None else is_free
     rows, ahead, shift = scan_forward(evidence_t, tables, offsets, is_free)
-    return shift + log_evidence(rows, ahead, tables, offsets, shift, len(log_start))
+    return shift + log_evidence(rows, ahead, tables, offsets, shift)

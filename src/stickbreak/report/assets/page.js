@@ -106,7 +106,7 @@
     function redraw() {
       var a = Number(choose[0].value), b = Number(choose[1].value);
       var x = scale(a, given.left, given.right), y = scale(b, given.bottom, given.top);
-      all("circle.point", svg).forEach(function (point, i) {
+      all("g.points circle", svg).forEach(function (point, i) {
         var row = given.rows[i];
         var known = row[a] !== null ? row[b] !== null : false;
         point.classList.toggle("gone", !known);
@@ -157,16 +157,28 @@
     label.append("relevance ", slider, " ", shown);
     holder.append(label);
     holder.hidden = false;
+    var cells = Object.keys(given.topics).map(function (k) {
+      return [document.getElementById("words-" + k), given.topics[k]];
+    }).filter(function (pair) { return pair[0]; });
+    var box = cells.length ? cells[0][0].closest(".scroll") : null, rest = 0;
+    function write(r, pair) {
+      var order = pair[1].map(function (w) { return [r * w[1] + (1 - r) * (w[1] - given.overall[w[0]]), w[0]]; });
+      order.sort(function (x, y) { return y[0] - x[0] || x[1] - y[1]; });
+      pair[0].textContent = order.slice(0, given.most).map(function (w) { return given.names[w[1]]; }).join(", ");
+    }
+    // Lines that are out of sight are written when the slider rests.
     function redraw() {
-      var r = Number(slider.value);
-      shown.textContent = r.toFixed(2);
-      Object.keys(given.topics).forEach(function (k) {
-        var own = given.topics[k], cell = document.getElementById("words-" + k);
-        if (!cell) { return; }
-        var order = own.map(function (w) { return [r * w[1] + (1 - r) * (w[1] - given.overall[w[0]]), w[0]]; });
-        order.sort(function (x, y) { return y[0] - x[0] || x[1] - y[1]; });
-        cell.textContent = order.slice(0, given.most).map(function (w) { return given.names[w[1]]; }).join(", ");
+      var r = Number(slider.value), frame = box ? box.getBoundingClientRect() : null;
+      var isNear = cells.map(function (pair) {
+        var place = pair[0].getBoundingClientRect();
+        return frame ? !(frame.top - 200 > place.bottom || place.top > frame.bottom + 200) : true;
       });
+      shown.textContent = r.toFixed(2);
+      cells.forEach(function (pair, i) { if (isNear[i]) { write(r, pair); } });
+      clearTimeout(rest);
+      rest = setTimeout(function () {
+        cells.forEach(function (pair, i) { if (!isNear[i]) { write(r, pair); } });
+      }, 100);
     }
     slider.addEventListener("input", redraw);
     shown.textContent = Number(slider.value).toFixed(2);

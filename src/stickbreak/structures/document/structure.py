@@ -36,6 +36,7 @@ __all__ = ["Document"]
 
 FINE = 1e-4  # convergence tolerance of documents that are not part of a fit
 BLOCK_NUMBERS = 1 << 22  # size limit of a block's evidence, for evidence without a table
+RESTARTS = ("tried", "accepted")  # values of documents, if there are restarts
 
 
 class Found(NamedTuple):
@@ -45,12 +46,14 @@ class Found(NamedTuple):
     log_z (S,) : the words' log normalizers, summed in each document
     own (S,) : what each document adds to the bound besides
     log_share (width + 1,) : sum of E[log pi], the rest last
+    restarts (S, 2) : tried, and accepted
     """
 
     shares: WordShares
     log_z: Array
     own: Array
     log_share: Array
+    restarts: Array
 
 
 @dataclass(frozen=True)
@@ -60,7 +63,8 @@ class Document(BaseStructure):
     max_steps, tol : of the fixed point of a document, which ends when its counts change by less
         than tol on average
     restarts : component-removal restarts per document and visit, smallest component first; the
-        better result is kept
+        better result is kept. In a fit only of documents that continue from their counts: while
+        topics still move, a topic that few documents use would lose them for good
     least : smallest component, in words, worth a restart
     max_active : how many components a document may use, which it keeps; None for all
     exchanges : of those, tries per document and visit to put another in the place of the smallest
@@ -123,20 +127,30 @@ class Document(BaseStructure):
         return *visit.infer(visit.kept), True
 
     def cold_start(self, batch: Batch, n_components: int, axis: str) -> Fields:
-        """Counts (S, K) of the documents' components. Zeros stand for the prior shares."""
-        return Fields(
-            {"counts": Field(("unit", axis))}, {"counts": np.zeros((batch.n_spans, n_components))}
-        )
+        """Counts (S, K) of the documents' components. Zeros stand for the prior shares.
+
+        With restarts also how many the last visit tried and took (S,).
+        """
+        counts = np.zeros((batch.n_spans, n_components))
+        if not self.restarts:
+            return Fields({"counts": Field(("unit", axis))}, {"counts": counts})
+        layout = {"counts": Field(("unit", axis)), **dict.fromkeys(RESTARTS, Field(("unit",)))}
+        none = {name: np.zeros(batch.n_spans) for name in RESTARTS}
+        return Fields(layout, {"counts": counts, **none})
 
     def infer(self, potentials: Potentials, block: Batch, warm: Fields | None, out: Out) -> Local:
         """Shares of every word, E[log pi] of every document."""
         limit = self._limit(potentials)
         if limit is not None:
             return self._infer_sparse(potentials, block, warm, limit, out)
-        found = self._settle(potentials, block, None if warm is None else warm["counts"])
+        start = None if warm is None else warm["counts"]
+        begins = start is not None and not start.any()
+        found = (replace(self, restarts=0) if begins else self)._settle(potentials, block, start)
         shares = found.shares
         if warm is not None:
             warm["counts"][...] = shares.counts[:, : shares.n_components]
+            for at, name in enumerate(RESTARTS if self.restarts else ()):
+                warm[name][...] = found.restarts[:, at]
         out["share"] += shares.sum(0)
         out["log_share"] += found.log_share[: shares.n_components]
         out["log_rest"] += found.log_share[-1]
@@ -176,7 +190,7 @@ class Document(BaseStructure):
         weights, scale, found = (
             np.empty((n_units, width)),
             np.empty(block.n_rows),
-            np.empty((n_units, 4)),
+            np.zeros((n_units, 4)),
         )
         log_share = np.zeros(width + 1)
         assert block.offsets is not None
@@ -192,7 +206,7 @@ class Document(BaseStructure):
             shares = rescue(*given, max_steps=self.max_steps, tol=self.tol)
         units = np.repeat(np.arange(n_units), np.diff(block.offsets))
         log_z = found[:, 0] + np.bincount(units, repeats * top[index], n_units)
-        return Found(shares, log_z, found[:, 1], log_share)
+        return Found(shares, log_z, found[:, 1], log_share, found[:, 2:])
 
     def infer_best(
         self, potentials: Potentials, block: Batch, warm: Fields | None, out: Out
@@ -292,7 +306,7 @@ class Document(BaseStructure):
         warm, parts = self.cold_start(batch, own.size(axis), axis), np.arange(batch.n_rows)
         words: Any = batch.repeats_or_ones(), parts, batch.offsets
         held = sparse.csr_array(words, shape=(batch.n_spans, batch.n_rows)) @ own["shares"]
-        return replace(warm, arrays={"counts": np.asarray(held, dtype=float)})
+        return replace(warm, arrays={**warm.arrays, "counts": np.asarray(held, dtype=float)})
 
     def sweep(self, lane: SweptLane) -> tuple[float, float]:
         """Every word once, given all others (CVB0); documents' posteriors follow from them."""
