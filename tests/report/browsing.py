@@ -125,3 +125,11 @@ FOCUSED = f"""() => {{
           {FOCUSABLE}.indexOf(e),
           style.outlineStyle !== 'none' && parseFloat(style.outlineWidth) >= 2];
 }}"""
+
+# Texts of figures that are too small on paper.
+PRINTED = """() => [...document.querySelectorAll('svg[role=img]')].flatMap(svg => {
+  const scale = svg.getBoundingClientRect().width / svg.viewBox.baseVal.width;
+  return [...svg.querySelectorAll('text')].filter(text => scale && text.textContent.trim())
+    .map(text => [parseFloat(getComputedStyle(text).fontSize) * scale, text.textContent])
+    .filter(([px]) => px < 9);
+})"""
