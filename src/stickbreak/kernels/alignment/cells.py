@@ -137,7 +137,8 @@ def find_links(starts, targets, source, source_offsets, rows, offsets, out):
     lengths, found = np.diff(source_offsets), by_word(source, source_offsets, len(starts) - 1)
     ends = np.zeros(len(offsets), dtype=np.int64)
     np.cumsum((lengths + 1) * np.diff(offsets), out=ends[1:])
-    fill_links(*found, rows, offsets, lengths, starts, targets, ends, out)
+    given = [*found, rows, offsets, lengths, starts, targets, ends, out]
+    fill_links(*given)
 
 
 @kernel
