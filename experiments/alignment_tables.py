@@ -141,11 +141,15 @@ def equal_rows(pairs: Pairs) -> list[Row]:
 
 
 def stream_rows(pairs: Pairs) -> list[Row]:
-    """Stochastic engines, which see each pair once in a lap and hold nothing of it."""
+    """Stochastic engines, which see each pair once in a lap and hold nothing of it; and two laps of
+    those that hold all links.
+    """
+    laps_of = dict.fromkeys(("stochastic VB", "stochastic collapsed"), (1, 2, LAPS))
+    laps_of |= dict.fromkeys(MAIN[1:], (2,))
     return [
         fit_row(f"HMM, {engine}, {laps} laps of each model", aligner("HMM", engine, laps), pairs)[0]
-        for engine in ("stochastic VB", "stochastic collapsed")
-        for laps in (1, 2, LAPS)
+        for engine, all_laps in laps_of.items()
+        for laps in all_laps
     ]
 
 

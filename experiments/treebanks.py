@@ -74,6 +74,17 @@ def read_constituents(longest: int) -> list[sb.ConstituentTree]:
     return [tree for tree in found if tree is not None and len(tree.words) <= longest]
 
 
+def split_further(tree: sb.ConstituentTree) -> sb.ConstituentTree:
+    """The tree with nodes of more than two children split from the left: what no parser beats."""
+    first, *others = [
+        split_further(c) if isinstance(c, sb.ConstituentTree) else c for c in tree.children
+    ]
+    if len(others) < 2:
+        return sb.ConstituentTree(tree.label, (first, *others))
+    rest = split_further(sb.ConstituentTree(tree.label, tuple(others)))
+    return sb.ConstituentTree(tree.label, (first, rest))
+
+
 def branching(tree: sb.ConstituentTree, side: str, rng: np.random.Generator) -> sb.ConstituentTree:
     """A binary tree over the same words: "right", "left" or "random" splits."""
     leaves = [sb.ConstituentTree(t, (w,)) for w, t in zip(tree.words, tree.tags, strict=True)]

@@ -9,7 +9,7 @@ import stickbreak as sb
 from experiments.dependencies import baseline
 from experiments.grammar_sizes import LONGEST, draw
 from experiments.latent_annotations import f1_of, interval
-from experiments.treebanks import Parsed, branching, drop, shorter
+from experiments.treebanks import Parsed, branching, drop, shorter, split_further
 from stickbreak.data import parse_brackets
 
 pytestmark = pytest.mark.slow  # what experiments print, not what the library does
@@ -33,6 +33,9 @@ def test_baselines_of_spans() -> None:
     assert sb.metrics.span_scores([tree], [branching(tree, "right", rng)]).f1 == 1.0
     assert sb.metrics.span_scores([tree], [branching(tree, "left", rng)]).f1 == 0.5
     assert branching(tree, "random", rng).words == ["a", "b", "c"]
+    flat = parse_brackets("(S (A a) (B b) (C c))")[0]
+    assert str(split_further(flat)) == "(S (A a) (S (B b) (C c)))"
+    assert sb.metrics.span_scores([flat], [split_further(flat)]).f1 == pytest.approx(2 / 3)
 
 
 def test_generated_sentences_are_short_and_begin_with_a_noun_phrase() -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import zipfile
 
 import numpy as np
 import pytest
@@ -83,6 +85,25 @@ def test_strings_are_cut_as_in_python(tmp_path, command):  # noqa: F811
     refused = command("fit", "template-grammar", "s.txt", "--templates", "A ||")
     assert refused.code == 2
     assert len(refused.err.splitlines()) == 1
+
+
+def test_files_are_packed_or_members_of_archives(tmp_path, command):  # noqa: F811
+    trees = "(S (A a) (B b))\n" * 4
+    (tmp_path / "t.mrg.gz").write_bytes(gzip.compress(trees.encode()))
+    with zipfile.ZipFile(tmp_path / "t.zip", "w") as archive:
+        archive.writestr("bank/x.mrg", trees)
+        archive.writestr("bank/y.mrg", trees)
+        archive.writestr("c.conllu", ROWS * 3)
+    quick = ("--max-iter", 2, "--seed", 0, "--out", "m")
+    for file, n in (("t.mrg.gz", 4), ("t.zip/bank/*.mrg", 8)):
+        done = command("fit", "latent-pcfg", file, *quick, "--json")
+        assert done.code == 0, done.err
+        assert json.loads(done.out)["n_sentences"] == n
+    assert command("fit", "dmv", "t.zip/c.conllu", *quick).code == 0
+    assert len(sb.read_conllu("t.zip", member="c.conllu")) == 3
+    assert command("predict", "m", "t.zip/c.conllu").out.count("\tcat\t") == 3
+    assert "name one, or a pattern: t.zip/NAME" in command("fit", "dmv", "t.zip").err
+    assert "no member 'z.mrg'" in command("fit", "pcfg", "t.zip/z.mrg").err
 
 
 @pytest.mark.parametrize(

@@ -113,7 +113,8 @@ def test_many_documents_are_taken_by_reference(
     few = documents.take(chosen)
     assert not few.is_by_reference
     monkeypatch.setattr(picked_rows, "FEW_ROWS", 100)
-    many = documents.take(chosen)
+    assert not documents.take(chosen).is_by_reference
+    many = documents.pick(chosen)
     assert many.is_by_reference
     assert many.n_observations == few.n_observations == WORDS[chosen].sum()
     lanes = many.lanes()
@@ -182,6 +183,30 @@ def test_moves_run_on_shards_of_documents(tmp_path: Path) -> None:
     here = contents(sb.HDPTopicModel(4, **how).fit(shards))
     with sb.workers(lambda: ThreadPoolExecutor(2)):
         assert contents(sb.HDPTopicModel(4, **how).fit(shards)) == here
+
+
+@pytest.mark.slow
+def test_trials_of_many_documents_leave_them_where_they_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng, made = np.random.default_rng(0), []
+    words = rng.dirichlet(np.full(60, 0.1), 6)
+    shares = rng.dirichlet(np.full(6, 0.2), 400)
+    counts = rng.multinomial(80, shares @ words)
+    for i in range(4):
+        sparse.save_npz(tmp_path / f"docs{i}.npz", sparse.csr_array(counts[100 * i :][:100]))
+    shards = sb.open_shards(str(tmp_path / "*.npz"))
+    monkeypatch.setattr(picked_rows, "FEW_ROWS", 500)
+    between = picked_rows.PickedRows.between
+    monkeypatch.setattr(picked_rows.PickedRows, "between", lambda *a: made.append(1) or between(*a))
+    engine = sb.MemoizedVB(n_batches=2, max_iter=60)
+    how: dict[str, Any] = {"init": "local", "random_state": 0, "inference": engine}
+    here = sb.HDPTopicModel(3, **how).fit(shards)
+    assert made
+    assert any(move.is_accepted for move in here.trace_.moves)
+    with sb.workers(lambda: ThreadPoolExecutor(2), scratch=tmp_path):
+        there = sb.HDPTopicModel(3, **how).fit(shards)
+    assert contents(there) == contents(here)
 
 
 def test_a_checkpoint_knows_the_documents(tmp_path: Path) -> None:

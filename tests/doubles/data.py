@@ -66,6 +66,9 @@ class Ragged:
         batch = Batch(id, pick(self.rows), np.r_[0, np.cumsum(lengths)], pick(self.repeats))
         return rename_symbols(batch) if self.own_vocabulary else batch
 
+    def pick(self, indices: Array, id: int = 0) -> Batch:
+        return self.take(indices, id)
+
     def sample(self, size: int, rng: np.random.Generator) -> Batch:
         count = min(self.n_spans, max(1, size * self.n_spans // self.n_rows))
         return self.take(rng.choice(self.n_spans, count, replace=False))

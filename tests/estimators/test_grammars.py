@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,19 @@ def test_a_saved_model_gives_the_same_answers(model: Any, tmp_path) -> None:
     words = [sentence.split() for sentence in SENTENCES]
     total = model.score_sequences(words).sum()
     assert model.score(words) == pytest.approx(total / sum(map(len, words)))
+
+
+@pytest.mark.parametrize("model", models(), ids=["dmv", "pcfg"])
+def test_drawn_sentences_are_as_frequent_as_their_scores_say(model: Any) -> None:
+    model.set_params(max_length=3).fit(["a b", "b", "a b b", "a"] * 3)
+    sentences = [list(words) for n in (1, 2, 3) for words in product("ab", repeat=n)]
+    chances = np.exp(model.score_sequences(sentences))
+    assert chances.sum() < 1.0
+    expected = chances / chances.sum()  # longer ones are drawn again
+    drawn = [" ".join(words) for words in model.sample(3000, random_state=0)[0]]
+    found = np.array([drawn.count(" ".join(words)) for words in sentences]) / len(drawn)
+    # four standard errors
+    assert (np.abs(found - expected) < 4 * np.sqrt(expected / len(drawn)) + 1e-3).all()
 
 
 def test_a_file_with_other_tags_than_components_is_refused(tmp_path) -> None:

@@ -105,7 +105,7 @@ def test_the_structure_obeys_the_laws() -> None:
     check_structure(model, potentials, short, enumerated)
 
 
-@pytest.mark.parametrize("engine", [sb.BatchVB, sb.EM])
+@pytest.mark.parametrize("engine", [sb.BatchVB, sb.EM, sb.HardEM])
 def test_the_objective_never_drops(engine: Any) -> None:
     model, data, start = model_of(20, 3)
     found = run(model, engine(max_iter=15, tol=0.0), data, start).trace.bound
@@ -212,6 +212,20 @@ def test_drawn_trees_are_parsed_with_positive_probability(fitted: sb.LatentPCFG)
     assert np.isfinite(fitted.score_sequences(words)).all()
 
 
+def test_drawn_sentences_are_as_frequent_as_their_scores_say() -> None:
+    trees = ["(S (A a) (B b))", "(S (A a) (S (A b) (B b)))", "(S (A b) (B a))"] * 3
+    settings = {"prune": 0.0, "rare": 0, "max_length": 4, "random_state": 0}
+    model = sb.LatentPCFG(2, **settings).fit(trees)
+    drawn = [" ".join(words) for words in model.sample(3000, random_state=0)[0]]
+    known = sorted(set(drawn))
+    chances = np.exp(model.score_sequences(known))
+    expected = chances / chances.sum()  # longer ones are drawn again
+    found = np.array([drawn.count(words) for words in known]) / len(drawn)
+    assert chances.sum() < 1.0
+    # four standard errors
+    assert (np.abs(found - expected) < 4 * np.sqrt(expected / len(drawn)) + 1e-3).all()
+
+
 def test_rules_are_told(fitted: sb.LatentPCFG) -> None:
     rules = {rule.text: rule for rule in fitted.rules_}
     assert rules["NP -> DT NN"].times > 20
@@ -229,7 +243,8 @@ def test_a_saved_model_answers_alike(fitted: sb.LatentPCFG, tmp_path: Path) -> N
 
 @pytest.mark.few(2)
 @pytest.mark.parametrize(
-    "engine", ["em", "batch", "memoized", "stochastic", "collapsed", "stochastic-collapsed"]
+    "engine",
+    ["em", "batch", "memoized", "stochastic", "collapsed", "stochastic-collapsed", "hard-em"],
 )
 def test_every_engine_fits(engine: str) -> None:
     with np.errstate(all="raise"):
@@ -239,6 +254,16 @@ def test_every_engine_fits(engine: str) -> None:
             warnings.simplefilter("ignore")
             model = sb.LatentPCFG(2, inference=engine, max_iter=5, random_state=0).fit(TREES)
     assert model.parse(["she sees the dog ."])[0].tags == ["PRP", "VBZ", "DT", "NN", "."]
+
+
+@pytest.mark.filterwarnings("ignore::stickbreak.errors.ConvergenceWarning")
+@pytest.mark.parametrize("engine", ["collapsed-gibbs", "gibbs"])
+def test_refused_engines_name_one_that_fits(engine: str) -> None:
+    with pytest.raises(ValueError, match=r"; use (CollapsedVB|BatchVB)") as found:
+        sb.LatentPCFG(2, inference=engine).fit(TREES[:3])
+    named = {"CollapsedVB": sb.CollapsedVB, "BatchVB": sb.BatchVB}
+    remedy = named[str(found.value).split("use ")[1].split()[0].strip(",")]
+    sb.LatentPCFG(2, inference=remedy(max_iter=2)).fit(TREES[:3])
 
 
 def test_more_trees_of_known_rules(fitted: sb.LatentPCFG) -> None:
@@ -322,3 +347,4 @@ def test_a_treebank_without_unary_rules() -> None:
     model = sb.LatentPCFG(2, random_state=0).fit(trees)
     assert str(model.parse(["the dog"])[0]) == "(ROOT (S (DT the) (NN dog)))"
     assert np.isfinite(model.lower_bound_)
+    assert model.top_rules(1)[0].text == "S -> DT NN"

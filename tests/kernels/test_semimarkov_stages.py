@@ -17,6 +17,7 @@ from stickbreak.kernels.semimarkov.embedded import (
 )
 from stickbreak.kernels.semimarkov.paths import filter_segments
 from stickbreak.kernels.semimarkov.smooth import smooth_segments
+from stickbreak.kernels.semimarkov.stage_draws import count_runs
 from stickbreak.kernels.semimarkov.stages import log_lengths
 
 censored = pytest.mark.parametrize("right", [True, False])
@@ -84,9 +85,11 @@ def test_sequences_side_by_side_are_sums_of_single_ones(right):
     evidence[2, 5] = -np.inf
     counts = {"start": np.zeros(K), "transition": np.zeros((K, K))}
     counts |= {"segments": np.zeros(K), "stays": np.zeros(K)}
+    rows = np.zeros(K)
     log_z, shares = smooth_stages(
-        evidence, *tables, offsets, weights, right_censored=right, **counts
+        evidence, *tables, offsets, weights, right_censored=right, rows=rows, **counts
     )
+    np.testing.assert_allclose(rows, shares.sum(1), rtol=1e-13)
     for s, (a, b) in enumerate(pairwise(offsets)):
         part = np.ascontiguousarray(evidence[:, a:b])
         alone = run((part, *tables), right, weights[s], np.ones(b - a, dtype=bool))
@@ -226,6 +229,17 @@ def test_draws_side_by_side_are_those_of_single_sequences(right):
     np.testing.assert_array_equal(found[0], expected[0])
     np.testing.assert_allclose(found[1], expected[1], rtol=1e-12)
     np.testing.assert_array_equal(found[2], expected[2])
+
+
+def test_runs_of_drawn_paths_are_counted_by_length_and_state():
+    path, offsets = np.array([2, 2, 0, 1, 1, 1, 1, 0]), np.array([0, 3, 4, 8])
+    extra, weights = np.array([3, 0, 0]), np.array([1.0, 0.0, 2.5])
+    expected = np.zeros((4, 3))
+    for (a, b), more, weight in zip(pairwise(offsets), extra, weights, strict=True):
+        begins = [t for t in range(a, b) if t == a or path[t] != path[t - 1]]
+        for begin, end in pairwise([*begins, b]):
+            expected[end - begin + (more if end == b else 0) - 1, path[begin]] += weight
+    np.testing.assert_array_equal(count_runs(path, offsets, extra, weights, 3), expected)
 
 
 @pytest.mark.parametrize("right", [True, pytest.param(False, marks=pytest.mark.slow)])

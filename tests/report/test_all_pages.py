@@ -10,7 +10,7 @@ import runpy
 from pathlib import Path
 
 import pytest
-from report.browsing import CONTRAST, TARGETS, TEXTS, n_sheets
+from report.browsing import CONTRAST, PRINTED, TARGETS, TEXTS, n_sheets
 from report.test_browser import VIEWS, check_axe
 from report.test_estimators import CASES, fitted
 
@@ -70,4 +70,5 @@ def test_pages_of_the_gallery_are_right_and_print_on_at_most_eight_sheets(name, 
         .filter(e => e.getClientRects().length)
         .map(e => e.getBoundingClientRect().right - innerWidth).filter(px => px > 1)""")
     assert over == []
+    assert page.evaluate(PRINTED) == []
     assert n_sheets(page) <= 8

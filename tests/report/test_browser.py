@@ -10,7 +10,17 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from report.browsing import CONTRAST, FOCUSABLE, FOCUSED, PAGES, TARGETS, TEXTS, n_sheets, skip
+from report.browsing import (
+    CONTRAST,
+    FOCUSABLE,
+    FOCUSED,
+    PAGES,
+    PRINTED,
+    TARGETS,
+    TEXTS,
+    n_sheets,
+    skip,
+)  # fmt: skip
 from report.subjects import make_rows, make_topics
 
 from stickbreak.report import write_page
@@ -145,6 +155,7 @@ def test_prints_to_few_sheets_without_cut_figures(kind, opened):
         .map(e => [e.getBoundingClientRect().right - innerWidth, e.outerHTML.slice(0, 99)])
         .filter(([px]) => px > 1)""")
     assert over == []
+    assert page.evaluate(PRINTED) == []
     heads = page.locator("thead th:visible")
     assert heads.count() > 1
     assert all(text.strip() for text in heads.all_inner_texts()), "a column without its title"

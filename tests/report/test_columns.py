@@ -93,3 +93,18 @@ def test_constant_columns_and_one_row_are_drawn():
     parse(write_page(replace(subject, replica=one)).html)
     same = replace(subject.replica, rows=np.full((100, 2), 0.5))
     parse(write_page(replace(subject, replica=same, replicas=[same] * 12)).html)
+
+
+def test_private_pages_tell_no_extremes_and_no_averages_of_few_rows():
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.normal(size=(500, 1)), [[60.0]]])
+    drawn = rng.normal(size=(5000, 1))
+    assert _bars(X[:, 0], drawn[:, 0], None).edges[-1] >= 60
+    private = _bars(X[:, 0], drawn[:, 0], None, is_private=True)
+    assert private.edges[-1] < 10
+    assert private.seen.sum() == pytest.approx(1)
+    model = sb.Mixture(1, random_state=0).fit(X)
+    assert "Columns are not compared: sums of fewer than 10 rows" in text_of(
+        parse(model.report(X[:9], data="none").html)
+    )
+    assert "Columns are not compared" not in model.report(X, data="none").html

@@ -277,6 +277,8 @@ def test_bad_input_is_a_sentence():
     model, X = fitted("mixture")
     with pytest.raises(ValueError, match="names has 7, but the components are 0 to 1"):
         model.report(names={7: "x"})
+    with pytest.raises(ValueError, match="names is a dict from numbers of components"):
+        model.report(names=["a", "b"])
     with pytest.raises(ValueError, match="by has 3 entries for 100 rows"):
         model.report(X, by=[1, 2, 3])
     with pytest.raises(ValueError, match="give X too"):

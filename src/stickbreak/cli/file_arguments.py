@@ -53,7 +53,7 @@ SentenceFile = Annotated[
         metavar="SENTENCES",
         show_default=False,
         help="A .txt with a sentence on each line, blanks between its words; a .conllu file; or "
-        "brackets (.mrg, .ptb); also .gz.",
+        "brackets (.mrg, .ptb); also .gz, and members of a .zip (bank.zip/wsj/*.mrg).",
     ),
 ]
 AnyFile = Annotated[

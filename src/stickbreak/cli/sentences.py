@@ -30,29 +30,42 @@ class Sentences(NamedTuple):
     lines: list[ConlluSentence] | None = None
 
 
+def member_of(path: Path) -> tuple[Path, str | None]:
+    """The file to open, and what to read of an archive: bank.zip/wsj/*.mrg is a path."""
+    if path.suffix.lower() == ".zip":
+        raise ValueError(f"{path} has members; name one, or a pattern: {path}/NAME")
+    for parent in path.parents:
+        if parent.suffix.lower() == ".zip" and parent.is_file():
+            return parent, path.relative_to(parent).as_posix()
+    return path, None
+
+
 def read_file(path: Path, column: str | None, is_of_tags: bool) -> Sentences:
     """Sentences of a file; column : what to read of CoNLL-U files and brackets.
 
     is_of_tags : whether it is the tags, by default
     """
+    file, member = member_of(path)
     suffix = path.with_suffix("").suffix if path.suffix.lower() == ".gz" else path.suffix
     suffix = suffix.lower()
     if suffix == ".conllu":
         chosen = column or ("upos" if is_of_tags else "form")
         if chosen not in COLUMNS:
             raise ValueError(f"--column {chosen}: CoNLL-U has {', '.join(COLUMNS)}")
-        lines = list(iter_conllu(path))
+        lines = list(iter_conllu(file, member=member))
         found = Sentences([sentence.column(chosen) for sentence in lines], lines)
     elif suffix in BRACKETS:
         chosen = column or ("tag" if is_of_tags else "word")
         if chosen not in ("word", "tag"):
             raise ValueError(f"--column {chosen}: brackets have word and tag")
-        trees = [tree for tree in (t.cleaned() for t in iter_trees(path)) if tree is not None]
-        found = Sentences([tree.tags if chosen == "tag" else tree.words for tree in trees])
+        trees = [t.cleaned() for t in iter_trees(file, member=member)]
+        kept = [tree for tree in trees if tree is not None]
+        found = Sentences([tree.tags if chosen == "tag" else tree.words for tree in kept])
     elif column is not None:
         raise ValueError(f"--column is for CoNLL-U files and brackets; {path} is neither")
     else:
-        found = Sentences([words for line in iter_lines(path) if (words := line.text.split())])
+        lines_of = iter_lines(file, member=member)
+        found = Sentences([words for line in lines_of if (words := line.text.split())])
     if not found.words:
         raise ValueError(f"{path} has no sentences")
     return found
@@ -69,7 +82,8 @@ def training_data(model: Any, path: Path, column: str | None) -> list[Any]:
         return sentences_of(model, path, column)
     if column is not None:
         raise ValueError(f"--column does not apply: {type(model).__name__} reads whole trees")
-    trees: list[Any] = list(iter_trees(path))
+    file, member = member_of(path)
+    trees: list[Any] = list(iter_trees(file, member=member))
     if not trees:
         raise ValueError(f"{path} has no trees")
     return trees

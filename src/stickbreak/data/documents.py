@@ -120,14 +120,18 @@ class Documents(Sequences):
         )  # fmt: skip
 
     def take(self, indices: Array, id: int = 0) -> Batch:
-        """The documents `indices`, in their order, with their own vocabulary.
+        """The documents `indices`, in their order, with their own vocabulary."""
+        return own_vocabulary(self._taken(indices, id).loaded())
 
-        Many of shards stay where they are, with the vocabulary of all.
-        """
+    def pick(self, indices: Array, id: int = 0) -> Batch:
+        """As `take`; but many of shards stay where they are, with the vocabulary of all."""
+        found = self._taken(indices, id)
+        return found if found.is_by_reference else own_vocabulary(found)
+
+    def _taken(self, indices: Array, id: int) -> Batch:
         chosen = np.sort(indices)
         found = super().take(chosen, id)
-        found = replace(found, times=None if self.times is None else self.times[chosen])
-        return found if found.is_by_reference else own_vocabulary(found)
+        return replace(found, times=None if self.times is None else self.times[chosen])
 
     def sample(self, size: int, rng: np.random.Generator) -> Batch:
         """Random documents with positive weight, about `size` distinct words in total, or all."""

@@ -136,6 +136,10 @@ class Table:
             )
         )
 
+    def pick(self, indices: Array, id: int = 0) -> Batch:
+        """As `take`, for units that are inferred lane by lane and may be most of them."""
+        return self.take(indices, id)
+
     def some_of(self, units: Array, size: int, rng: np.random.Generator) -> Batch:
         """Random ones of some units, of about `size` rows at most."""
         return self.take(units if len(units) <= size else rng.choice(units, size, replace=False))

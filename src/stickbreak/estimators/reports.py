@@ -170,6 +170,8 @@ def make_subject(
 
 def _with_names(fitted: Fitted, names: Mapping[int, str], noun: str) -> Fitted:
     """The fit with the user's names, which `save` keeps; an empty dict forgets all names."""
+    if not isinstance(names, Mapping):
+        raise ValueError(f"names is a dict from numbers of {noun}s to names; got {names!r}")
     found = dict(fitted.names) if names else {}
     for k, name in names.items():
         if isinstance(k, bool) or not isinstance(k, int | np.integer):

@@ -338,7 +338,7 @@ class TreebankEstimator(TreeEstimator):
         }
         for name, lines in texts.items():
             counts, chances = fitted.counts[name], np.exp(coarse[f"coarse_{name}"])
-            times = counts.reshape(len(counts), -1).sum(1)
+            times = counts.sum(tuple(range(1, counts.ndim)))
             found += [
                 Rule(*one) for one in zip(lines, chances.tolist(), times.tolist(), strict=True)
             ]

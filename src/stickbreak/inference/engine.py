@@ -69,6 +69,9 @@ class Data(Protocol):
     def batches(self, n_batches: int | str = "auto") -> list[Batch]:
         """Fixed batches, determined by the data alone."""
 
+    def pick(self, indices: Any, id: int = 0) -> Batch:
+        """As `take`, for units that are inferred lane by lane and may be most of them."""
+
     def take(self, indices: Any, id: int = 0) -> Batch:
         """Some rows (or units) as a batch."""
 

@@ -284,7 +284,7 @@ class Posteriors:
         count = min(count, math.ceil(share * self.data.n_rows / LEAST_ROWS))
         if len(units) == self.data.n_spans:
             return [self.data.whole()] if count == 1 else list(self.batches)
-        return [self.data.take(part, i) for i, part in enumerate(np.array_split(units, count))]
+        return [self.data.pick(part, i) for i, part in enumerate(np.array_split(units, count))]
 
     def part(self, how: Regroup, least: float) -> Part:
         """The units that a change touches, and what is left of all layers without them."""

@@ -148,9 +148,10 @@ class CollapsedGibbs(_Sampler):
     def adapt(self, model: Model) -> Model:
         """The model with a prior whose parameters are integrated out or drawn."""
         if not model.sweeps_labels:
+            remedy = "Gibbs" if model.structure.draws else "CollapsedVB"
             raise ValueError(
                 f"CollapsedGibbs has no sweeps for {type(model.structure).__name__} with "
-                f"{type(model.family).__name__}; use Gibbs"
+                f"{type(model.family).__name__}; use {remedy}"
             )
         return replace(model, prior=model.prior.for_draws())
 

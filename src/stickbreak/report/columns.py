@@ -27,6 +27,7 @@ from .subject import Subject
 __all__ = ["write_fit"]
 
 LEFT, RIGHT, BASE, TOP, N_BINS = 56, 440, 150, 14, 24
+FEWEST = 10  # rows whose averages may be in a page without rows
 MOST_BARS, MOST_LABELS, LETTER = 60, 10, 8  # of counts, of categories; pixels of a letter
 
 
@@ -47,7 +48,11 @@ def write_fit(subject: Subject) -> Markup | None:
         return tag("p", missing, class_="note wide")
     if replica is None or replica.rows is None or not len(drawn):
         return None
-    rows, pool = replica.rows, np.concatenate([r.rows for r in drawn if r.rows is not None])
+    rows = replica.rows
+    if subject.keeps == "none" and len(rows) < FEWEST:
+        missing = f"Columns are not compared: sums of fewer than {FEWEST} rows would tell them."
+        return tag("p", missing, class_="note wide")
+    pool = np.concatenate([r.rows for r in drawn if r.rows is not None])
     chosen = [int(d) for d in columns_to_check(subject, min(rows.shape[1], len(subject.columns)))]
     gaps = {d: largest_gap(rows[:, d], np.sort(pool[:, d])) for d in chosen}
     order = sorted(chosen, key=lambda d: -gaps[d])
@@ -95,18 +100,21 @@ def _numbers(subject: Subject, rows: Array, pool: Array, gaps: list[tuple[int, f
     return join(parts)
 
 
-def _bars(own: Array, model: Array, labels: Any) -> _Bars:
+def _bars(own: Array, model: Array, labels: Any, is_private: bool = False) -> _Bars:
     if labels is not None:
         return _categories(own, model, labels)
     values = np.concatenate([own, model])
     low, high = np.quantile(values, [0.002, 0.998])
-    low, high = min(low, own.min()), max(high, own.max())
+    if not is_private:  # extremes are values of single rows
+        low, high = min(low, own.min()), max(high, own.max())
     if (values == np.round(values)).all():  # whole numbers: bars of as many each
         each = -(-int(high - low + 1) // MOST_BARS)
         edges = low - 0.5 + each * np.arange(-(-int(high - low + 1) // each) + 1)
     else:
         edges = np.linspace(low, high if high > low else low + 1.0, N_BINS + 1)
-    seen, expected = (np.histogram(v, edges)[0] / len(v) for v in (own, model))
+    seen, expected = (
+        np.histogram(np.clip(v, edges[0], edges[-1]), edges)[0] / len(v) for v in (own, model)
+    )
     return _Bars(edges, seen, expected, [])
 
 
@@ -127,7 +135,7 @@ def _categories(own: Array, model: Array, labels: Any) -> _Bars:
 
 def _draw_column(subject: Subject, own: Array, model: Array, d: int) -> Markup:
     name, labels = str(subject.columns[d]), labels_for(subject, d)
-    bars = _bars(own, model, labels)
+    bars = _bars(own, model, labels, subject.keeps == "none")
     x = Scale(bars.edges[0], bars.edges[-1], LEFT, RIGHT)
     y = Scale(0, max(bars.seen.max(), bars.expected.max()) or 1.0, BASE, TOP)
     gap = 3 if labels is not None else 0

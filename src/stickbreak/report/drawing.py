@@ -18,6 +18,7 @@ __all__ = [
 ]  # fmt: skip
 
 TALL = 16  # lines of a table that does not scroll
+BROAD = 480  # pixels of a figure that is as wide as the paper in print
 N_COLORS = 7  # as of `plots`; a second round is dashed
 
 
@@ -100,7 +101,8 @@ def draw(width: int, height: int, alt: str, parts: Iterable[Any], id_: str | Non
         aria_label=alt,
         id=id_,
     )
-    return tag("div", image, class_="scroll", tabindex="0", role="region", aria_label=alt[:80])
+    look = "scroll broad" if width > BROAD else "scroll"
+    return tag("div", image, class_=look, tabindex="0", role="region", aria_label=alt[:80])
 
 
 def axis_below(scale: Scale, y: float, title: str = "", whole: bool = False) -> Markup:

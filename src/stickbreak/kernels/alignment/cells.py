@@ -150,16 +150,19 @@ def add_links(links, shares, source, source_offsets, offsets, out_cells, out_tot
     """out_cells (C,) += shares (L,) of links, out_totals (K,) the same by source word."""
     at = 0
     for u in range(offsets.shape[0] - 1):
+        lo = source_offsets[u]
+        N = source_offsets[u + 1] - lo
+        sums = np.zeros(N + 1)
         for _ in range(offsets[u], offsets[u + 1]):
-            out_totals[0] += shares[at]
-            if links[at] >= 0:
-                out_cells[links[at]] += shares[at]
-            at += 1
-            for i in range(source_offsets[u], source_offsets[u + 1]):
-                out_totals[source[i]] += shares[at]
-                if links[at] >= 0:
-                    out_cells[links[at]] += shares[at]
-                at += 1
+            for i in range(N + 1):
+                sums[i] += shares[at + i]
+            for i in range(N + 1):
+                if links[at + i] >= 0:
+                    out_cells[links[at + i]] += shares[at + i]
+            at += N + 1
+        out_totals[0] += sums[0]
+        for i in range(N):
+            out_totals[source[lo + i]] += sums[i + 1]
 
 
 @kernel

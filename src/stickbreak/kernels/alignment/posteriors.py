@@ -225,7 +225,8 @@ def add_jumps(counts, N, sign, out):
 def weigh_pair(log_cells, log_absent, links, at, words, N, J, out):
     """Out (J (N + 1),) = weights of links, those of each row over its largest.
 
-    words (N,) : source words; log_absent (K,) of what is not a cell. Returns the sum of their logs.
+    words (N,) : source words; log_absent (K,) of what is not a cell. Out has room for seven more.
+    Returns the sum of the logs of what rows were divided by.
     """
     shift = 0.0
     for j in range(J):
@@ -236,8 +237,9 @@ def weigh_pair(log_cells, log_absent, links, at, words, N, J, out):
             out[row + i] = log_cells[cell] if cell >= 0 else log_absent[word]
             top = max(top, out[row + i])
         shift += top
-        for i in range(N + 1):
-            out[row + i] = exp_fast(out[row + i] - top) if top > -np.inf else 0.0
+        for i in range(0, N + 1, EIGHT):  # what lies after the row is not there yet
+            eight = exp_fast(load(out, row + i) - top) if top > -np.inf else fill(0.0)
+            store(out, row + i, eight)
     return shift
 
 
@@ -278,7 +280,7 @@ def infer_pairs(
     out_null (2,) += links to NULL and to words, out_jump += jumps
     """
     most, rows = longest(source_offsets), longest(offsets)
-    w, found, at = np.zeros(rows * (most + 1)), np.zeros(rows * (most + 1)), 0
+    w, found, at = np.zeros(rows * (most + 1) + EIGHT), np.zeros(rows * (most + 1)), 0
     room, own = make_room(rows, most), np.zeros(2 * most + 1)
     for u in range(offsets.shape[0] - 1):
         lo = source_offsets[u]
@@ -342,7 +344,8 @@ def best_pairs(
 ):  # fmt: skip
     """out_places (n,) = position of each row in the best alignment of its pair, 0 for NULL."""
     most, rows = longest(source_offsets), longest(offsets)
-    w, held, back = np.zeros(rows * (most + 1)), np.zeros((2, most + 1)), np.zeros((rows, most + 1))
+    w, held = np.zeros(rows * (most + 1) + EIGHT), np.zeros((2, most + 1))
+    back = np.zeros((rows, most + 1))
     room, at, steps = make_room(rows, most), 0, back.astype(np.int64)
     for u in range(offsets.shape[0] - 1):
         lo, first = source_offsets[u], offsets[u]

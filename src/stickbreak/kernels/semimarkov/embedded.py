@@ -37,13 +37,14 @@ __all__ = ["Draws", "StagePieces", "draw_stages", "filter_stages", "smooth_stage
 
 def smooth_stages(
     evidence_t, log_start, log_transition, lengths, offsets, weights=None, is_free=None, *,
-    right_censored=True, draws=None, start, transition, segments, stays, out=None, buffers=None,
+    right_censored=True, draws=None, start, transition, segments, stays, rows=None, out=None,
+    buffers=None,
 ):  # fmt: skip
     """Posteriors of all rows and expected counts of all sequences, as `smooth_segments`.
 
-    lengths : log_stay, log_segment and shape. Adds the number of segments to segments (K,), and the
-    rows of complete segments but their first ones to stays (K,). draws : see `stage_draws.Draws`;
-    paths that are drawn as well cost little.
+    lengths : log_stay, log_segment and shape. Adds the number of segments to segments (K,), the
+    rows of complete segments but their first ones to stays (K,), and the rows that are seen to rows
+    (K,). draws : see `stage_draws.Draws`; paths that are drawn as well cost little.
     """
     (K, n), n_units = evidence_t.shape, len(offsets) - 1
     tables = stage_tables(log_start, log_transition, lengths, right_censored)
@@ -58,15 +59,19 @@ def smooth_stages(
     start += counts.start
     transition += counts.steps * tables.transition[:K, :K]
     segments += counts.segments
-    stays += states.sum(1) - counts.segments + counts.extra
+    seen = states.sum(1)
+    stays += seen - counts.segments + counts.extra
     for s, own in failed.items():
-        rows, free = slice(int(offsets[s]), int(offsets[s + 1])), _everywhere(n, is_free)
+        here, free = slice(int(offsets[s]), int(offsets[s + 1])), _everywhere(n, is_free)
         job.log_z[s] = _by_lengths(
-            own, log_start, log_transition, lengths, job.weights[s], free[rows], right_censored,
-            (start, transition, segments, stays), states[:, rows],
+            own, log_start, log_transition, lengths, job.weights[s], free[here], right_censored,
+            (start, transition, segments, stays), states[:, here],
         )  # fmt: skip
+        seen += states[:, here].sum(1)
         if draws is not None and job.log_z[s] > -np.inf:
             _draw_by_lengths(own, log_start, log_transition, lengths, job, s)
+    if rows is not None:
+        rows += seen
     return job.log_z, states
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from ..compile import kernel
 from ..draws import GOLDEN, choose, uniform_of
 
-__all__ = ["Draws", "draw_back", "draw_extra"]
+__all__ = ["Draws", "count_runs", "draw_back", "draw_extra"]
 
 LARGE = 1e250  # messages above have left the range in which products can be trusted
 
@@ -134,3 +134,33 @@ def draw_back(messages, last, slot, tables, K, goes_on, lo, hi, draws):
         k = choose(scratch[:K], uniform_of(seed + GOLDEN))
         goal = uniform_of(seed + GOLDEN + GOLDEN) * ended[end, k, slot]
         low, r, ends = first[k], first[k + 1] - first[k], tables.advance[k : k + 1]
+
+
+@kernel
+def add_runs(path, offsets, extra, weights, out):
+    """Out (D, K)[d - 1, k] += weight of every segment of state k and length d.
+
+    Returns the longest length; those above D are left out.
+    """
+    longest = 0
+    for s in range(offsets.shape[0] - 1):
+        begin, end = offsets[s], offsets[s + 1]
+        for t in range(begin + 1, end + 1):
+            if t == end or path[t] != path[begin]:
+                length = t - begin + (extra[s] if t == end else 0)
+                longest = max(longest, length)
+                if length <= out.shape[0]:
+                    out[length - 1, path[begin]] += weights[s]
+                begin = t
+    return longest
+
+
+def count_runs(path, offsets, extra, weights, K):
+    """(D, K) weights of the segments of drawn paths, by length and state.
+
+    path (n,), offsets (S + 1,), extra (S,) : see `Draws`. weights (S,) : of sequences
+    """
+    longest = add_runs(path, offsets, extra, weights, np.empty((0, K)))
+    found = np.zeros((longest, K))
+    add_runs(path, offsets, extra, weights, found)
+    return found

@@ -22,6 +22,7 @@ from stickbreak.kernels.semimarkov.embedded import (
     filter_stages,
     smooth_stages,
 )
+from stickbreak.kernels.semimarkov.stage_draws import count_runs
 from stickbreak.kernels.semimarkov.stages import log_lengths
 from stickbreak.protocols import Array, Local, Out, Potentials
 from stickbreak.stats import Fields
@@ -94,14 +95,13 @@ class EmbeddedSemiMarkov(SemiMarkov):
         log_z, shares = smooth_stages(
             logits, *self._stages(potentials), block.offsets, weights, free_rows(block),
             right_censored=self.right_censored, draws=draws, start=out["start"],
-            transition=out["transition"], segments=out["segments"], stays=out["stays"], out=logits,
-            buffers=own_buffers(),
+            transition=out["transition"], segments=out["segments"], stays=out["stays"],
+            rows=out["rows"], out=logits, buffers=own_buffers(),
         )  # fmt: skip
         self._require_possible(log_z, potentials, block)
-        out["rows"] += shares.sum(1)
         if draws is not None:
-            found = self._lengths(draws.path, draws.extra, block)
-            self._add_ways(*found, weights, before, out)
+            runs = count_runs(draws.path, block.offsets, draws.extra, weights, len(shares))
+            self._add_ways(runs, before, out)
         return Local(float(weights @ log_z), shares.T)
 
     @staticmethod
@@ -110,35 +110,30 @@ class EmbeddedSemiMarkov(SemiMarkov):
         uniforms = np.random.default_rng([SEED, block.row_at]).random(block.n_rows)
         return Draws.of(uniforms, block.n_spans, potentials["shape"])
 
-    def _add_ways(
-        self,
-        found: Segments,
-        lengths: Array,
-        weights: Array,
-        before: tuple[Array, Array],
-        out: Out,
-    ) -> None:
+    def _add_ways(self, runs: Array, before: tuple[Array, Array], out: Out) -> None:
         """Add the ways of drawn lengths, corrected for what they differ from expected ones.
 
         The number of segments and the sum of lengths are known exactly (what was added to those
         `before`). Ways are nearly linear in both: with the slope at the mean length, what is left
-        to chance is their curvature alone.
+        to chance is their curvature alone. runs (D, K) : weights of drawn lengths
         """
-        drawn = {name: np.zeros_like(out[name]) for name in ("segments", "stays", "log_ways")}
-        at = (found.state >= 0) & (lengths > 0)
-        weight, state = weights[found.unit[at]], found.state[at]
-        np.add.at(drawn["segments"], state, weight)
-        np.add.at(drawn["stays"], state, weight * (lengths[at] - 1))
-        self._count_ways(found, lengths, weights, drawn["log_ways"])
+        ways, drawn = self._ways(runs), runs.sum(0)
         n, stays = out["segments"] - before[0], out["stays"] - before[1]
         held = n > LEAST_SEGMENTS
         mean = stays[held, None] / n[held, None]
         r = np.array(self.shapes, dtype=float)
         value = gammaln(mean + r) - gammaln(mean + 1.0) - gammaln(r)
         slope = digamma(mean + r) - digamma(mean + 1.0)
-        more = (n - drawn["segments"])[held, None] * (value - slope * mean)
-        drawn["log_ways"][held] += more + (stays - drawn["stays"])[held, None] * slope
-        out["log_ways"] += np.maximum(drawn["log_ways"], 0.0)
+        more = (n - drawn)[held, None] * (value - slope * mean)
+        stays -= np.arange(len(runs)) @ runs
+        ways[held] += more + stays[held, None] * slope
+        out["log_ways"] += np.maximum(ways, 0.0)
+
+    def _ways(self, runs: Array) -> Array:
+        """(K, R) sums of log C(d + r - 2, d - 1), for r in `shapes`; runs (D, K) : of lengths."""
+        used = np.flatnonzero(runs.any(1))  # the lengths that there are, far fewer than segments
+        d, r = used[:, None] + 1.0, np.array(self.shapes, dtype=float)
+        return np.asarray(runs[used].T @ (gammaln(d + r - 1) - gammaln(d) - gammaln(r)))
 
     def _draw_stages(
         self, logits: Array, potentials: Potentials, block: Batch, uniforms: Array
@@ -185,11 +180,7 @@ class EmbeddedSemiMarkov(SemiMarkov):
         n = len(out)
         cells = (lengths[at] - 1) * n + found.state[at]
         seen = np.bincount(cells, weights[found.unit[at]])
-        seen = np.pad(seen, (0, -len(seen) % n)).reshape(-1, n)
-        used = np.flatnonzero(seen.any(1))  # the lengths that there are, far fewer than segments
-        d, r = used[:, None] + 1.0, np.array(self.shapes, dtype=float)
-        ways = gammaln(d + r - 1) - gammaln(d) - gammaln(r)
-        out += seen[used].T @ ways
+        out += self._ways(np.pad(seen, (0, -len(seen) % n)).reshape(-1, n))
 
     def starts_by_best(self, batch: Batch, n_components: int) -> bool:
         """Up to some 10,000 rows of a sequence: the best segmentation is found by lengths."""
@@ -222,20 +213,22 @@ class EmbeddedSemiMarkov(SemiMarkov):
         )  # fmt: skip
 
     def _smooth_pieces(self, pieces: StagePieces, unit: LongUnit, out: Out) -> Iterator[Piece]:
-        weight, drawn = float(unit_weights(unit.raw)[0]), None
+        weights, runs = unit_weights(unit.raw), None
         if "log_ways" in out:
             uniforms = np.random.default_rng([SEED, unit.raw.row_at]).random(unit.raw.n_rows)
             path = _join(pieces.draw(uniforms), unit.raw.n_rows)
-            drawn = self._lengths(path, np.array([pieces.extra]), unit.raw)
+            extra = np.array([pieces.extra])
+            runs = count_runs(path, unit.raw.offsets, extra, weights, len(out["rows"]))
         before = out["segments"].copy(), out["stays"].copy()
+        weight = float(weights[0])
         log_z = weight * pieces.log_z
         counts = {name: out[name] for name in ("start", "transition", "segments", "stays")}
         for _, _, shares in pieces.smooth(weight, **counts):
             out["rows"] += shares.sum(1)
             yield unit.piece, unit.prepared, Local(log_z, shares.T)
             log_z = 0.0  # counts once
-        if drawn is not None:
-            self._add_ways(*drawn, np.array([weight]), before, out)
+        if runs is not None:
+            self._add_ways(runs, before, out)
 
     def _path_pieces(
         self, drawn: Iterable[tuple[int, int, Array]], pieces: StagePieces, unit: LongUnit, out: Out
