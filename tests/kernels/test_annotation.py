@@ -10,6 +10,7 @@ from oracles import annotation
 from scipy.special import logsumexp
 
 from stickbreak.data import as_trees, binarize, list_rules, number_trees
+from stickbreak.kernels.annotation.best import pick_skeletons
 from stickbreak.kernels.annotation.skeletons import AnnotatedTables, infer_skeletons
 from stickbreak.structures.annotation import Annotation
 
@@ -61,6 +62,22 @@ def test_subtypes_of_given_trees_equal_enumeration(H: int, spread: float) -> Non
     if len(chosen) == len(TREES):
         for name, table in zip(total, out, strict=True):
             np.testing.assert_allclose(table, total[name], atol=1e-10)
+
+
+@pytest.mark.parametrize(("H", "spread"), [(1, 1.0), (2, 1.0), (2, 900.0), (3, 1.0)])
+def test_the_best_subtypes_of_given_trees_are_the_best_of_all(H: int, spread: float) -> None:
+    tables, times = random_tables(H, H, spread), np.array([1.0, 2.0, 0.0, 1.0, 1.0])
+    logs = AnnotatedTables(*tables.values())
+    rows, found = np.zeros((GIVEN.offsets[-1], H)), np.empty(len(TREES))
+    out = AnnotatedTables(*(np.zeros_like(table) for table in logs))
+    pick_skeletons(logs, GIVEN.rows, GIVEN.offsets, times, out, rows, found)
+    for s in range(len(TREES)):
+        if H < 3 or len(GIVEN.of(s)) < 4:
+            assert found[s] == pytest.approx(annotation.infer(tables, GIVEN.of(s))[3], rel=1e-12)
+    total = sum(float((count * log).sum()) for count, log in zip(out, logs, strict=True))
+    assert total == pytest.approx(times @ found, rel=1e-12)
+    np.testing.assert_array_equal(rows.sum(1), np.repeat(times, np.diff(GIVEN.offsets)))
+    assert all((count == np.round(count)).all() for count in out)
 
 
 def test_impossible_subtypes_are_exact_zeros() -> None:

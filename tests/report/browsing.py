@@ -90,12 +90,14 @@ TEXTS = """() => {
   for (const svg of document.querySelectorAll('svg')) {
     const frame = svg.getBoundingClientRect();
     if (!frame.width) continue;
+    const scale = frame.width / (svg.viewBox.baseVal.width || frame.width);
     const marks = [...svg.querySelectorAll('rect, circle, path')]
       .filter(e => getComputedStyle(e).fill !== 'none').map(e => e.getBoundingClientRect());
     for (const text of svg.querySelectorAll('text')) {
       if (!text.textContent.trim()) continue;
       const box = text.getBoundingClientRect();
-      if (parseFloat(getComputedStyle(text).fontSize) < 9) bad.push(['small', text.textContent]);
+      const size = parseFloat(getComputedStyle(text).fontSize) * scale;
+      if (size < 9) bad.push(['small', text.textContent, size.toFixed(1)]);
       const out = Math.max(frame.left - box.left, box.right - frame.right,
                            frame.top - box.top, box.bottom - frame.bottom);
       if (out > 1.5) bad.push(['outside by ' + out.toFixed(1), text.textContent, svg.ariaLabel]);

@@ -46,7 +46,7 @@ class LatentPCFG(TreebankEstimator):
     concentration : prior count of each rule with each choice of its children's subtypes. Near zero,
         EM is maximum likelihood.
     word_concentration, root_concentration : of each word that a tag has, and of each top symbol.
-    inference : engine, by name ("batch", "memoized", "stochastic", "collapsed", "em",
+    inference : engine, by name ("batch", "memoized", "stochastic", "collapsed", "em", "hard-em",
         "stochastic-collapsed") or as an object; default `CollapsedVB`, tree by tree, which keeps
         H^3 + 2 H^2 + H numbers in single precision for each word.
     prune : when parsing, symbols of a span are left out whose posterior in the grammar without

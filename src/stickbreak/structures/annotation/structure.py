@@ -6,11 +6,12 @@ the subtypes of tags. Sentences without trees are parsed by charts over the list
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from stickbreak.data import Batch
+from stickbreak.kernels.annotation.best import pick_skeletons
 from stickbreak.kernels.annotation.skeletons import AnnotatedTables, infer_skeletons
 from stickbreak.protocols import Array, Local, Out, Potentials
 from stickbreak.stats import Fields
@@ -32,7 +33,7 @@ class Annotation(ParsedAnnotation):
     prune : posterior of a span's symbol, without subtypes, up to which charts leave it out
     """
 
-    names_components = has_trees = True
+    names_components = has_trees = has_best = True
 
     def unit_work(self, batch: Batch) -> Array | None:
         """(units,) the words of given trees; n^3 where trees are sought."""
@@ -48,6 +49,25 @@ class Annotation(ParsedAnnotation):
         log_z, rows = _infer(potentials, block, times, tables_of(out))
         require_trees(log_z, block)
         return Local(float(times @ log_z), np.asfortranarray(rows))
+
+    def infer_best(
+        self, potentials: Potentials, block: Batch, warm: Fields | None, out: Out
+    ) -> Local:
+        """Counts of the best subtypes of every given tree."""
+        times, found = unit_times(block), np.empty(block.n_spans)
+        rows = np.zeros((block.n_rows, potentials["root"].shape[1]))
+        pick_skeletons(
+            tables_of(potentials), given_trees(block), block.offsets, times, tables_of(out), rows,
+            found,
+        )  # fmt: skip
+        require_trees(found, block)
+        return Local(float(times @ found), np.asfortranarray(rows))
+
+    def best(self, potentials: Potentials, block: Batch) -> Array:
+        """(n,) subtype of each tag in the best annotation of given trees."""
+        once = replace(block, repeats=None)
+        found = self.infer_best(potentials, once, None, dict(potentials.empty.empty().arrays))
+        return np.asarray(found.shares).argmax(1)
 
     def log_evidence(self, potentials: Potentials, block: Batch) -> Array:
         """(units,) logs of the sums over subtypes of given trees; else over all trees that pruning
