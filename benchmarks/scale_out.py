@@ -121,7 +121,7 @@ class Sizes:
 
 def run(quick: bool = False) -> Report:
     """Serial laps and those of two workers, in one batch and in four."""
-    n_rows, rounds = (160_000, 1) if quick else (N_ROWS, 2)
+    n_rows, rounds = (160_000, 1) if quick else (N_ROWS, 5)
     rows: list[Row] = []
     with tempfile.TemporaryDirectory() as folder:
         table = Table(sb.open_shards(write_shards(Path(folder), n_rows)).rows)
@@ -137,7 +137,7 @@ def run(quick: bool = False) -> Report:
         for holds in (True, False):  # what a worker does with memory is set once in its life
             with some_workers() as client, sb.workers(client, holds_memory=holds):
                 for n, laps in fits.items():
-                    rows += _there(laps, client, holds, rounds, n, serial[n])
+                    rows += _there(laps, client, holds, rounds if holds else 1, n, serial[n])
                 if holds:
                     rows += _sizes(fits[1], n_rows)
     what = f"{n_rows:,} x {N_COLUMNS}, K={N_COMPONENTS}, {N_SHARDS} shards of .npy"

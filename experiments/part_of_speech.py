@@ -355,7 +355,8 @@ FOUND = (
     "the priors that held-out words choose it is 0.5 and 2.5 above VB. Where held-out words "
     "that are new are left out, the smallest prior counts win, which tag worse. "
     "On conll2000 and UD English it is 0.7 and 0.6 above VB, below EM; on MASC seeds differ more "
-    "than engines. A state for each common word beats every model without a dictionary."
+    "than engines. Without a dictionary it is 12 points of V-measure above VB with 45 states, and "
+    "13 with 12 states and universal tags. A state for each common word beats every model there."
 )
 
 

@@ -136,6 +136,7 @@ def test_a_dask_cluster_finds_the_same_bits(name: str, client: Any) -> None:
     assert not client.futures
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["memoized", "topics in batches", "chain"])
 def test_sums_of_large_counts_are_taken_on_the_workers(
     name: str, client: Any, monkeypatch: pytest.MonkeyPatch
@@ -282,6 +283,7 @@ def test_the_longest_tasks_begin_first_and_results_keep_their_order(
     assert BEGUN == [350, 300, 20, 20, 10]
 
 
+@pytest.mark.slow
 def test_what_documents_keep_stays_in_the_scratch_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, two_processes: Any
 ) -> None:

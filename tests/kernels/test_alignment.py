@@ -55,9 +55,26 @@ def test_cells_are_the_pairs_that_occur_and_links_point_to_them():
     looked_up = np.empty_like(links)
     cells.find_links(*given, looked_up)
     np.testing.assert_array_equal(looked_up, links)
+    cells.search_links(*given, looked_up)
+    np.testing.assert_array_equal(looked_up, links)
     some = np.empty(2, dtype=np.int64)
     cells.find_cells(starts, targets, np.array([6, 0]), np.array([0, 7]), some)
     np.testing.assert_array_equal(some, -1)
+
+
+def test_links_of_words_that_were_never_seen_together_are_none_however_they_are_looked_up():
+    source, source_offsets, rows, offsets = small_bitext(n=4)
+    known = cells.count_cells(cells.by_word(source, source_offsets, 7), rows, offsets, 8)
+    others = small_bitext(seed=1, n=40)
+    rows = others[2] + 3  # words beyond the known ones
+    given = *known, *others[:2], rows, others[3]
+    expected = links_of(*given)
+    assert (expected < 0).any()
+    assert (expected >= 0).any()
+    for look_up in (cells.find_links, cells.search_links):
+        found = np.empty(len(expected), dtype=np.int32)
+        look_up(*given, found)
+        np.testing.assert_array_equal(found, expected)
 
 
 def one_pair(N, J, seed, jump_width=None):

@@ -23,8 +23,11 @@ __all__ = [
     "find_links",
     "gather_words",
     "log_gamma_words",
+    "search_links",
     "spread_words",
 ]
+
+CELLS = 16  # of a word, that are set and cleared in the time of one bisection
 
 
 @kernel
@@ -99,9 +102,15 @@ def count_cells(occurrences, rows, offsets, n_symbols):
 
 @kernel
 def fill_links(begins, units, places, rows, offsets, lengths, starts, targets, link_offsets, out):
-    """Out (L,): the cells of all links, where all of them are known. lengths (S,) of sources."""
-    cell = np.zeros(targets.max() + 1 if targets.shape[0] else 1, dtype=np.int64)
+    """Out (L,): the cells of all links, -1 for those that are not there. lengths (S,) of sources.
+
+    It goes from source word to source word, with all cells of the word at hand.
+    """
+    size = max(np.int64(targets.max()) if targets.shape[0] else 0, np.int64(rows.max())) + 1
+    cell = np.full(size, -1, dtype=np.int64)
     for s in range(begins.shape[0] - 1):
+        if begins[s] == begins[s + 1]:
+            continue
         for c in range(starts[s], starts[s + 1]):
             cell[targets[c]] = c
         for k in range(begins[s], begins[s + 1]):
@@ -110,6 +119,26 @@ def fill_links(begins, units, places, rows, offsets, lengths, starts, targets, l
             for j in range(offsets[u], offsets[u + 1]):
                 out[at] = cell[rows[j]]
                 at += width
+        for c in range(starts[s], starts[s + 1]):
+            cell[targets[c]] = -1
+
+
+def find_links(starts, targets, source, source_offsets, rows, offsets, out):
+    """Out (L,) = cells of the links of all units, -1 for those that are not there.
+
+    Words of many links are looked up one after another, else links one after another.
+    """
+    met = np.unique(source)
+    n_cells = starts[1] + (starts[met + 1] - starts[met]).sum()
+    is_whole = source_offsets[0] == 0 == offsets[0] and source_offsets[-1] == len(source)
+    if not is_whole or not len(rows) or n_cells > CELLS * len(out):
+        search_links(starts, targets, source, source_offsets, rows, offsets, out)
+        return
+    lengths, found = np.diff(source_offsets), by_word(source, source_offsets, len(starts) - 1)
+    ends = np.zeros(len(offsets), dtype=np.int64)
+    np.cumsum((lengths + 1) * np.diff(offsets), out=ends[1:])
+    given = [*found, rows, offsets, lengths, starts, targets, ends, out]
+    fill_links(*given)
 
 
 @kernel
@@ -133,8 +162,8 @@ def find_cells(starts, targets, sources, rows, out):
 
 
 @kernel
-def find_links(starts, targets, source, source_offsets, rows, offsets, out):
-    """Out (L,) = cells of the links of all units, -1 for those that are not there."""
+def search_links(starts, targets, source, source_offsets, rows, offsets, out):
+    """Out (L,) = cells of the links of all units, by bisection; see `find_links`."""
     at = 0
     for u in range(offsets.shape[0] - 1):
         for j in range(offsets[u], offsets[u + 1]):
