@@ -42,6 +42,26 @@ def test_outliers_ask_for_a_look(mixture):
     assert levels(mixture, X)["Rows that the model does not explain"] == "look"
 
 
+@pytest.mark.parametrize("family", ["gaussian", "diagonal"])
+def test_a_component_of_two_kinds_asks_for_a_look(family):
+    rng = np.random.default_rng(0)
+    centers = np.array([[-8.0, 0.0, 0.0], [8.0, 2.0, 0.0], [8.0, -2.5, 0.0]])
+    X = np.concatenate([rng.normal(center, 1.0, (100, 3)) for center in centers])
+    kinds, title = np.repeat([0, 1, 1], 100), "A component holds rows of several kinds"
+    two = sb.Mixture(2, family=family, random_state=0).fit(X, labels=kinds)
+    assert levels(two, X)[title] == "look"
+    three = sb.Mixture(3, family=family, random_state=0).fit(X, labels=np.repeat([0, 1, 2], 100))
+    assert levels(three, X).get(title) is None
+
+
+def test_a_component_that_takes_up_outliers_asks_for_a_look():
+    rng = np.random.default_rng(1)
+    X = np.concatenate([rng.normal(center, 1.0, (100, 3)) for center in (-5.0, 0.0, 5.0)])
+    X[rng.choice(300, 20, replace=False)] += rng.normal(0.0, 8.0, (20, 3))
+    found = levels(sb.Mixture(3, n_init=3, random_state=0).fit(X), X)
+    assert found["A component holds rows of several kinds"] == "look"
+
+
 def test_skewed_column_asks_for_a_look(mixture):
     X, _ = mixture.sample(300, random_state=0)
     X[:, 1] = np.exp(X[:, 1] / 3)

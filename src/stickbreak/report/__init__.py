@@ -6,7 +6,15 @@
 the history of the fit and its convergence.
 """
 
-from . import chains, sentences, tables, topic_checks, topics  # noqa: F401 (they register sections)
+from . import (  # they register sections and checks
+    chain_checks,  # noqa: F401
+    chains,  # noqa: F401
+    row_checks,  # noqa: F401
+    sentences,  # noqa: F401
+    tables,  # noqa: F401
+    topic_checks,  # noqa: F401
+    topics,  # noqa: F401
+)
 from .checking import checks_of, find_all
 from .findings import Finding
 from .markup import Markup, tag
