@@ -122,10 +122,11 @@ ALONE = {
 @pytest.mark.parametrize("name", ALONE)
 def test_a_product_of_one_member_is_that_member_bit_for_bit(name: str) -> None:
     rows = np.ascontiguousarray(ROWS[:, ALONE[name]])
-    engine = sb.MemoizedVB(n_batches=3)
-    one = sb.DPMixture(3, family=name, inference=engine, random_state=0).fit(rows)
+    # sweeps of a single family and of columns have kernels of their own, which round differently
+    how = {"inference": sb.MemoizedVB(n_batches=3), "init": "k-means++", "random_state": 0}
+    one = sb.DPMixture(3, family=name, **how).fit(rows)
     product = sb.Product({name: range(rows.shape[1])})
-    two = sb.DPMixture(3, family=product, inference=engine, random_state=0).fit(rows)
+    two = sb.DPMixture(3, family=product, **how).fit(rows)
     np.testing.assert_array_equal(two.trace_.bound, one.trace_.bound)
     np.testing.assert_array_equal(two.score_samples(rows), one.score_samples(rows))
     np.testing.assert_array_equal(two.predict_proba(rows), one.predict_proba(rows))

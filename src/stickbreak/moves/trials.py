@@ -203,9 +203,11 @@ def split(scene: Scene, target: int, newborns: Newborns) -> tuple[Summary, Field
     """Counts and parameters with newborns in place of the target, at the end.
 
     The prior's counts are divided by size. Most steps from the target to itself stay within the
-    same newborn. Rules with newborns are divided at random: those that are alike would stay alike.
+    same newborn. Where newborns begin with seeds, their rules are divided at random: those that are
+    alike would stay alike. Clusters of rows differ by themselves.
     """
     model, axis = scene.model, scene.model.axis
+    is_seeded = any(division.by == "seeds" for division in model.structure.births)
     others = [k for k in range(len(scene.ids)) if k != target]
     shares = newborns.sizes / newborns.sizes.sum()
     order = [*others, *[target] * len(shares)]
@@ -218,7 +220,7 @@ def split(scene: Scene, target: int, newborns: Newborns) -> tuple[Summary, Field
             arrays[name] = np.concatenate([kept[name], known[name]], axis=field.axes.index(axis))
         else:
             arrays[name] = _share_out(wide[name], field.axes, axis, shares)
-            if field.axes.count(axis) == 3:
+            if is_seeded and field.axes.count(axis) == 3:
                 arrays[name] = _unlike(arrays[name], len(shares), scene.rng)
     params = scene.params.permute(axis, order)
     own = {
