@@ -153,6 +153,24 @@ def test_sums_of_large_counts_are_taken_on_the_workers(
     assert not client.futures
 
 
+def test_all_workers_hold_what_their_tasks_need(
+    client: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # dask would give all tasks to the one worker that holds the potentials
+    held: list[int] = []
+    map_ = client.map
+
+    def watched(act: Any, *given: Any, **how: Any) -> Any:
+        held.extend(len(where) for where in client.who_has(given[-1][0]).values())
+        return map_(act, *given, **how)
+
+    monkeypatch.setattr(client, "map", watched)
+    monkeypatch.setattr(dask_cluster, "SMALL", 0)
+    with sb.workers(client, lanes=1):
+        CASES["mixture"]()
+    assert set(held) == {len(client.nthreads())}
+
+
 @pytest.mark.few(4)
 @pytest.mark.parametrize("lanes", [1, 2, 4, 8])
 @pytest.mark.parametrize("name", ["moves", "topics in batches", "chain"])

@@ -258,12 +258,16 @@ class DaskPlace:
                 self._client.cancel(sent, force=True)
 
     def _send_call(self, packed: Packed, sent: list[Future]) -> tuple[Packed, list[Future]]:
-        """A call, with its data if they are few; else without, and the chunks that hold them."""
+        """A call, with its data if they are few; else without, and the chunks that hold them.
+
+        Workers pass the chunks on to each other.
+        """
         data = packed.data
         if len(data) <= SMALL:
             return packed, []
         parts = [data[lo : lo + CHUNK] for lo in range(0, len(data), CHUNK)]
-        chunks = self._client.scatter(parts, hash=False)
+        # to all: dask considers for a task only the workers that hold what it needs
+        chunks = self._client.scatter(parts, hash=False, broadcast=True)
         sent.extend(chunks)
         return packed._replace(data=b""), chunks
 
