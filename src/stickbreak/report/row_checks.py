@@ -76,8 +76,8 @@ def check_shapes(subject: Subject) -> Finding | None:
         return None
     worst = max(own, key=lambda k: own[k])
     told = (
-        f"Rows of {subject.noun} {subject.name(worst)} are distributed otherwise than its draws: "
-        f"Kolmogorov-Smirnov distance along its axes, times the root of their number, "
+        f"Rows and draws differ most in {subject.noun} {subject.name(worst)}: the largest "
+        f"Kolmogorov-Smirnov distance along its axes, times the root of its number of rows, is "
         f"{number(own[worst], 2)}; in draws of the model {number(float(found.mean()), 2)} on "
         f"average, at most {number(float(found.max()), 2)}."
     )
