@@ -108,7 +108,7 @@ def diagnose(model: Estimator, X: Rows | None = None) -> list[Finding]:
     >>> X = np.random.default_rng(0).normal(size=(200, 2))
     >>> model = sb.Mixture(1, random_state=0).fit(X)
     >>> [finding.level for finding in sb.diagnose(model, X)]
-    ['fine', 'remark', 'fine', 'fine']
+    ['fine', 'remark', 'fine', 'fine', 'fine']
     """
     return list(make_subject(model, X).findings)
 
