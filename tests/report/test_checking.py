@@ -54,6 +54,17 @@ def test_a_component_of_two_kinds_asks_for_a_look(family):
     assert levels(three, X).get(title) is None
 
 
+@pytest.mark.parametrize("family", ["gaussian", "diagonal"])
+def test_a_constant_column_has_no_shape(family):
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.normal(-5, 1, (100, 2)), rng.normal(5, 1, (100, 2))])
+    X = np.column_stack([X, np.full(200, 7.0)])
+    with pytest.warns(sb.DataWarning, match="constant"):
+        model = sb.Mixture(2, family=family, random_state=0).fit(X)
+    found = levels(model, X)
+    assert found["Rows of each component lie as its draws do"] == "fine"
+
+
 def test_a_component_that_takes_up_outliers_asks_for_a_look():
     rng = np.random.default_rng(1)
     X = np.concatenate([rng.normal(center, 1.0, (100, 3)) for center in (-5.0, 0.0, 5.0)])

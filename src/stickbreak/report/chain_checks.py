@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -131,9 +132,7 @@ def check_single_stays(subject: Subject) -> Finding | None:
 
 def _single(replica: Replica) -> list[int]:
     """States with one stay in all sequences together."""
-    stays = np.concatenate([stays_of(path)[0] for path in replica.paths])
-    states, n = np.unique(stays, return_counts=True)
-    return [int(k) for k in states[n == 1]]
+    return _once([stays_of(path)[0] for path in replica.paths])
 
 
 def check_lone_states(subject: Subject) -> Finding | None:
@@ -160,6 +159,10 @@ def check_lone_states(subject: Subject) -> Finding | None:
 
 def _lone(replica: Replica) -> list[int]:
     """States that one sequence alone has."""
-    seen = np.concatenate([np.unique(path) for path in replica.paths])
-    states, n = np.unique(seen, return_counts=True)
+    return _once([np.unique(path) for path in replica.paths])
+
+
+def _once(parts: Sequence[Array]) -> list[int]:
+    """States that all parts together name once."""
+    states, n = np.unique(np.concatenate(parts), return_counts=True)
     return [int(k) for k in states[n == 1]]

@@ -21,7 +21,8 @@ __all__ = ["check_joins", "check_shapes"]
 
 MOST_CHECKED, MOST_AXES = 20, 3  # of the largest components, and of the widest axes of each
 LEAST_ROWS = 8  # of a component whose shape says something
-TINY = 1e-300  # deviation of an axis along which all rows are the same
+CONSTANT = 1e-10  # deviation of a column, relative to its values, that is rounding
+TINY = 1e-300  # deviation of draws that are all the same
 
 
 @checks_of.register(Independent)
@@ -61,7 +62,7 @@ def check_shapes(subject: Subject) -> Finding | None:
         return None
     if mean is None or any(r.rows is None or r.rows.shape[1:] != mean.shape[1:] for r in drawn):
         return None
-    axes = _widest_axes(subject)
+    axes = _widest_axes(subject, mine)
     tables = [dict(_along_axes(axes, replica)) for replica in (mine, *drawn)]
     own, found = {}, np.zeros(len(drawn))
     for k, values in tables[0].items():
@@ -92,18 +93,27 @@ def check_shapes(subject: Subject) -> Finding | None:
     )
 
 
-def _widest_axes(subject: Subject) -> dict[int, Array]:
-    """The widest axes (D, A) of the largest components, within the columns that tell most."""
-    posterior, found = subject.posterior, {}
-    D = posterior["mean"].shape[1]
-    chosen = columns_to_check(subject, D)
+def _widest_axes(subject: Subject, replica: Replica) -> dict[int, Array]:
+    """The widest axes (D, A) of the largest components, within the columns that tell most.
+
+    A column that is the same in all rows of a component has no shape there, and is left out.
+    """
+    posterior, rows, found = subject.posterior, np.asarray(replica.rows, dtype=float), {}
+    D = rows.shape[1]
+    telling = columns_to_check(subject, D)
     for k in subject.used[:MOST_CHECKED].tolist():
+        own = rows[np.ix_(replica.labels == k, telling)]
+        if len(own) < LEAST_ROWS:
+            continue
+        chosen = telling[own.std(0) > CONSTANT * np.abs(own).max(0)]
+        if not len(chosen):
+            continue
         if "covariance" in posterior:
-            own = np.linalg.eigh(posterior["covariance"][k][np.ix_(chosen, chosen)])[1]
+            axes = np.linalg.eigh(posterior["covariance"][k][np.ix_(chosen, chosen)])[1]
         else:
-            own = np.eye(len(chosen))[:, np.argsort(posterior["variance"][k][chosen])]
+            axes = np.eye(len(chosen))[:, np.argsort(posterior["variance"][k][chosen])]
         found[k] = np.zeros((D, min(MOST_AXES, len(chosen))))
-        found[k][chosen] = own[:, : -MOST_AXES - 1 : -1]
+        found[k][chosen] = axes[:, : -MOST_AXES - 1 : -1]
     return found
 
 
