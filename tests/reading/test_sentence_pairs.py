@@ -56,6 +56,21 @@ def test_spooled_words_are_numbered_in_pieces(monkeypatch):
     assert found.table.fingerprint() == expected.table.fingerprint()
 
 
+def test_spooled_words_stay_in_a_file_when_pairs_are_left_out(monkeypatch):
+    pairs = [*PAIRS * 20, ("", "x"), *PAIRS * 20, ("a", ""), *PAIRS * 20]
+    with pytest.warns(DataWarning):
+        expected, _ = read(pairs, lowercase=True)
+    monkeypatch.setattr(spool, "HELD", 100)
+    monkeypatch.setattr(sentence_pairs, "PIECE", 7)
+    with pytest.warns(DataWarning):
+        found, _ = read(pairs, lowercase=True)
+    for words in (found.table.rows, found.table.companion.rows):
+        assert isinstance(words, np.memmap)
+    assert found.kept.tolist() == expected.kept.tolist()
+    np.testing.assert_array_equal(found.table.rows, expected.table.rows)
+    assert found.table.fingerprint() == expected.table.fingerprint()
+
+
 def test_empty_and_long_pairs_are_left_out_and_named():
     pairs = [("a", "b"), ("", "b"), ("a b c", "b"), ("a", "b"), ("a", "")]
     with pytest.warns(DataWarning) as caught:

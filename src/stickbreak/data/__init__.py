@@ -1,6 +1,6 @@
 """Containers: tables cut into batches, lanes and blocks; files opened as tables."""
 
-from .batches import Batch, Companion, Windows, join_companions
+from .batches import Batch, Companion, Windows, join_companions, span_offsets
 from .bitext import Bitext, Side, number_pairs, read_bitext
 from .brackets import ConstituentTree, iter_trees, parse_brackets, read_trees, write_trees
 from .conllu import ConlluSentence, check_heads, iter_conllu, read_conllu, write_conllu
@@ -108,6 +108,7 @@ __all__ = [
     "read_trees",
     "read_words",
     "scratch",
+    "span_offsets",
     "span_rows",
     "substrings_of",
     "symmetrize",

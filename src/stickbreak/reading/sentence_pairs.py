@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from stickbreak.data import (
     Side,
     number_pairs,
     read_bitext,
+    span_offsets,
     span_rows,
 )
 from stickbreak.errors import DataWarning
@@ -140,8 +142,17 @@ def _numbered(side: Side, names: tuple[str, ...], first: int, kept: Array) -> tu
     new = np.array([ids.get(word, unknown) for word in side.words], dtype=np.int32)
     if len(kept) == len(side.offsets) - 1:
         return _renumbered(side.numbers, new), side.offsets
-    at, offsets = span_rows(side.offsets[kept], side.offsets[kept + 1])
-    return new[side.numbers[at]], offsets
+    begins, ends = side.offsets[kept], side.offsets[kept + 1]
+    if not isinstance(side.numbers, np.memmap):
+        at, offsets = span_rows(begins, ends)
+        return new[side.numbers[at]], offsets
+    offsets = span_offsets(begins, ends)
+    column, piece_ends = GrowingColumn(np.int32), np.arange(PIECE, offsets[-1], PIECE)
+    cuts = np.unique([0, *np.searchsorted(offsets, piece_ends), len(kept)])
+    for lo, hi in pairwise(cuts.tolist()):
+        at, _ = span_rows(begins[lo:hi], ends[lo:hi])
+        column.add(new[side.numbers[at]])
+    return column.whole(), offsets
 
 
 def _usable(bitext: Bitext, max_length: int, warns: bool) -> Array:
