@@ -45,6 +45,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     ),
     "alignment": (
         "kernels/test_alignment.py",
+        "kernels/test_fertility.py",
         "models/test_alignment.py",
         "estimators/test_aligners.py",
         "estimators/test_aligner_runs.py",

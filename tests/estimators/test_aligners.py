@@ -326,3 +326,32 @@ def test_fertilities_follow_jumps(inference, tmp_path):
     assert list(sb.load(tmp_path / "m.stickbreak").align(PAIRS)) == list(model.align(PAIRS))
     with pytest.raises(ValueError, match="fertility=True needs inference='collapsed' or"):
         sb.HMMAligner(inference="em", fertility=True).fit(PAIRS)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (
+            {"fertility": True, "inference": sb.CollapsedVB(granularity="token")},
+            "fertilities are for whole sentences; got granularity='token': use 'sequence'",
+        ),
+        (
+            {"fertility": True, "inference": sb.CollapsedVB(granularity="batch")},
+            "fertilities are for whole sentences; got granularity='batch'",
+        ),
+        (
+            {"jumps": "renormalised", "inference": "collapsed-gibbs"},
+            "CollapsedGibbs draws open jumps; got jumps='renormalised': use jumps='open'",
+        ),
+    ],
+)
+def test_what_a_chain_cannot_do_is_refused_before_model_1_is_fitted(given, message, monkeypatch):
+    monkeypatch.setattr(sb.HMMAligner, "_seed", None)  # where its laps are
+    with pytest.raises(ValueError, match=message):
+        sb.HMMAligner(**given).fit(PAIRS)
+
+
+def test_moves_of_aligners_are_refused_by_name():
+    for cls in ALIGNERS:
+        with pytest.raises(ValueError, match=r"Alignment are named by the data: .*use moves=None"):
+            cls(inference=sb.BatchVB(moves=[sb.Merge()])).fit(PAIRS)

@@ -27,6 +27,7 @@ from stickbreak.inference import (
 from stickbreak.inference.collapsed import ExcludeOwn, own_given_others
 from stickbreak.initialize import after_bag, even_links_start
 from stickbreak.models import fertile_aligner, hmm_aligner, ibm1
+from stickbreak.moves import Birth, Merge
 from stickbreak.stats import SERIAL
 
 MODELS = {"ibm1": ibm1, "hmm": hmm_aligner}
@@ -347,6 +348,9 @@ def test_what_alignments_cannot_do_is_refused_by_name():
             fit(fertile_aligner, engine, lexicon, data)
     model = hmm_aligner(lexicon, jumps="renormalised")
     start = Start(model.zeros(lexicon.n_words), model.start_params(lexicon.n_words))
+    for engine in (BatchVB(moves=[Merge()]), MemoizedVB(n_batches=2, moves=[Birth()])):
+        with pytest.raises(ValueError, match="components of ChainAlignment are named by the data"):
+            run(model, engine, data, start, seed=0)
     with pytest.raises(ValueError, match="use jumps='open'"):
         run(model, CollapsedGibbs(max_iter=1), data, start, seed=0)
 

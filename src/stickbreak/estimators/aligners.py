@@ -115,6 +115,7 @@ class HMMAligner(AlignerEstimator):
 
     PRIOR = ("jumps", "jump_concentration", "null", "null_prior")
 
+    jumps: str
     jump_concentration: float
     ibm1_laps: int
     fertility: bool
@@ -152,6 +153,12 @@ class HMMAligner(AlignerEstimator):
                 "fertility=True needs inference='collapsed' or 'collapsed-gibbs'; got "
                 f"{type(engine).__name__}"
             )
+        if self.fertility and isinstance(engine, CollapsedVB):
+            _require_sentences(engine.granularity)
+        if isinstance(engine, CollapsedGibbs) and self.jumps != "open":
+            raise ValueError(
+                f"CollapsedGibbs draws open jumps; got jumps={self.jumps!r}: use jumps='open'"
+            )
 
     def _make_model(self, family: BaseFamily, prior: Mapping[str, Any]) -> Model:
         assert isinstance(family, Lexicon)
@@ -185,3 +192,11 @@ class HMMAligner(AlignerEstimator):
         counts = np.asarray(fitted.counts["jump"]) + float(self.jump_concentration)
         half = len(counts) // 2
         return np.arange(-half, half + 1), counts / counts.sum()
+
+
+def _require_sentences(granularity: str) -> None:
+    """Raise ValueError unless whole sentences are inferred at a time."""
+    if granularity not in ("auto", "sequence"):
+        raise ValueError(
+            f"fertilities are for whole sentences; got granularity={granularity!r}: use 'sequence'"
+        )
