@@ -21,7 +21,7 @@ from places import cluster, processes
 import stickbreak as sb
 from stickbreak.data import batches
 from stickbreak.errors import ShardError, WorkersLostError
-from stickbreak.inference.remote import pool, tasks
+from stickbreak.inference.remote import dask_cluster, pool, tasks
 
 RNG = np.random.default_rng(0)
 X = np.repeat([[-4.0, 0.0], [4.0, 1.0]], 300, axis=0) + RNG.standard_normal((600, 2))
@@ -134,13 +134,52 @@ def test_a_task_that_ends_three_workers_is_named(trouble: Any) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("how", ["with the tasks", "once to each worker"])
 @pytest.mark.parametrize("n", [1, 2])
-def test_dask_runs_the_tasks_of_dead_workers_again(trouble: Any, n: int) -> None:
+def test_dask_runs_the_tasks_of_dead_workers_again(
+    trouble: Any, n: int, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if how == "once to each worker":
+        send_all_once(monkeypatch)
     trouble(n=n)
     with cluster(2, apart=True, silence_logs=50) as client:
         with sb.workers(client):
             assert fit().lower_bound_ == bound_here()
         assert not client.futures
+
+
+@pytest.mark.parametrize("n", [3, 4])
+def test_lost_potentials_are_sent_four_times_at_most(
+    n: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As if all workers that held them died during each visit."""
+    monkeypatch.setattr(batches, "LANE_ROWS", 60)
+    visits: list[int] = []
+
+    def lose(self: Any, found: Any, tell: Any) -> None:
+        visits.append(len(found))
+        if len(visits) <= n:
+            client.cancel(found, force=True)
+        wait(self, found, tell)
+
+    wait = dask_cluster.DaskPlace._wait
+    with cluster(1) as client, sb.workers(client):
+        model = sb.Mixture(2, random_state=0, inference=engine())
+        monkeypatch.setattr(dask_cluster.DaskPlace, "_wait", lose)
+        if n == 4:
+            with pytest.raises(WorkersLostError, match="were lost 4 times"):
+                model.fit(X)
+            assert len(visits) == 4
+        else:
+            model.fit(X)
+            assert len(visits) > 4
+        assert not client.futures
+
+
+def send_all_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Treat what a small model sends as that of a large one: potentials in chunks, sums in a tree."""
+    for name, value in (("SMALL", 0), ("LARGE", 0), ("CHUNK", 1000)):
+        monkeypatch.setattr(dask_cluster, name, value)
 
 
 @pytest.mark.slow

@@ -206,7 +206,8 @@ class DaskPlace:
                 return found
             self._require_scheduler()
         raise WorkersLostError(
-            f"potentials were lost {MOST_SENDS} times with the workers that held them"
+            f"potentials, or partitions of data, were lost {MOST_SENDS} times with the workers "
+            "that held them"
         )
 
     def _safely(self, act: Callable[[], Any]) -> Any:
@@ -253,6 +254,10 @@ class DaskPlace:
             if adds:
                 results = self._add(results, name, sent)
             return list(self._client.gather(results))
+        except self._dask.CancelledError:
+            # tasks that need what all its holders have taken with them are forgotten
+            self._require_scheduler()
+            return None
         finally:
             if self._client.status == "running":
                 self._client.cancel(sent, force=True)
