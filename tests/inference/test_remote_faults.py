@@ -177,7 +177,7 @@ def test_lost_potentials_are_sent_four_times_at_most(
 
 
 def send_all_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Treat what a small model sends as that of a large one: potentials in chunks, sums in a tree."""
+    """Send few bytes as many are sent: potentials in chunks, sums in a tree."""
     for name, value in (("SMALL", 0), ("LARGE", 0), ("CHUNK", 1000)):
         monkeypatch.setattr(dask_cluster, name, value)
 
