@@ -25,6 +25,8 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "kernels/test_absent.py",
         "priors/test_tables.py",
         "estimators/test_collapsed_bad_input.py",
+        "estimators/test_handover.py",
+        "cli/test_collapsed.py",
     ),
     "trees": (
         "kernels/test_tree.py",
