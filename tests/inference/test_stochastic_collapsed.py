@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -78,3 +80,25 @@ def test_clear_topics_are_found():
         2, inference="stochastic-collapsed", random_state=0, max_iter=30
     ).fit([pets, cooking] * 40)
     assert sorted(map(sorted, model.top_words(2))) == [["cat", "dog"], ["pan", "salt"]]
+
+
+@pytest.mark.filterwarnings("ignore::stickbreak.ConvergenceWarning")
+@pytest.mark.parametrize("cut", [{}, {"granularity": "subsequence", "subchain_length": 10}])
+def test_fits_of_gaussians_are_saved_and_resumed(cut, tmp_path):
+    """No sum of counts tells what predictives of Gaussians pay, and files hold no NaN."""
+    path, rows = tmp_path / "fit.checkpoint", np.random.default_rng(0).normal(size=(240, 2))
+    data = [rows[:120], rows[120:]]
+
+    class Stop(sb.Callback):
+        def on_lap(self, record):
+            if record.lap == 3:
+                raise KeyboardInterrupt
+
+    engine = sb.StochasticCollapsedVB(batch_size=1, max_iter=6, tol=0, **cut)
+    model = sb.HMM(2, inference=engine, random_state=0).fit(data)
+    model.save(tmp_path / "model.stickbreak")
+    assert sb.load(tmp_path / "model.stickbreak").score(data) == model.score(data)
+    saving = replace(engine, checkpoint=path, checkpoint_every=0.0, callbacks=(Stop(),))
+    with pytest.raises(KeyboardInterrupt):
+        sb.HMM(2, inference=saving, random_state=0).fit(data)
+    assert sb.resume(path, data).lower_bound_ == model.lower_bound_

@@ -94,7 +94,7 @@ class GuardedLogMean(LogMean):
         first, last = offsets[:-1], offsets[1:] - 1
         _keep(own["edges"], watch.shares[first], watch.shares[last])
         sides = {name: side for name, side in found.sides.items() if name != watch.name}
-        return replace(found, sides=sides), own
+        return replace(found, local_bound=0.0, sides=sides), own
 
 
 def _keep(edges: Array, first: Array, last: Array) -> None:

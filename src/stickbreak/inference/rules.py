@@ -38,6 +38,9 @@ class BaseRule:
     is_variational: ClassVar[bool] = False
     """Whether `bound` is a lower bound on the evidence of data, whatever the units' posteriors."""
 
+    monitor: ClassVar[str] = ""
+    """What the log normalizers of a lap are, if a fit ends by them and readers may want them."""
+
     @property
     def objective(self) -> str:
         """Name of what `bound` computes; empty if there is none."""
@@ -212,6 +215,20 @@ class LogMean(BaseRule):
     def pick(self, table: Any) -> Callable[..., Any]:
         """`log_mean` of a family or table."""
         return table.log_mean
+
+    def visit(
+        self,
+        model: Model,
+        counts: Summary,
+        params: Fields,
+        batch: Batch,
+        warm: Fields | None,
+        watches: Sequence[Watch],
+        pool: Pool,
+    ) -> tuple[Summary, Fields | None]:
+        """Counts of one batch, without a local bound: sums do not tell it for all families."""
+        found, warm = super().visit(model, counts, params, batch, warm, watches, pool)
+        return replace(found, local_bound=0.0), warm
 
     def check(self, found: Summary) -> None:
         """There is no bound to check."""
