@@ -75,6 +75,7 @@ def facts(model: Any, n_words: int = TOP_WORDS) -> dict[str, Any]:
         "component_ids": model.component_ids_,
         "n_effective": model.n_effective_,
         "lower_bound": model.lower_bound_,
+        **({"log_predictive": found[1]} if (found := _monitored(model)) is not None else {}),
         "converged": model.converged_,
         "n_iter": model.n_iter_,
         "moves": _moves(model),
@@ -158,7 +159,16 @@ def component_lines(model: Any, n_words: int = TOP_WORDS) -> list[str]:
     state = f"{'converged' if model.converged_ else 'not converged'} after {model.n_iter_} laps"
     if np.isfinite(model.lower_bound_):  # stochastic steps have no bound, streams no laps
         lines.append(f"bound {model.lower_bound_:.2f} nats{f', {state}' if model.n_iter_ else ''}")
+    found = _monitored(model)
+    if found is not None:
+        lines.append(f"{found[0]} {found[1]:.4f} nats per {model._row_noun}, by which the fit ends")
     return lines + move_lines(model)
+
+
+def _monitored(model: Any) -> tuple[str, float] | None:
+    """What a fit ends by in place of the bound, and its value in the last lap; None for others."""
+    what, trace = model._require_fitted().rule.monitor, model.trace_
+    return (what, float(trace[-1].log_z)) if what and len(trace) else None
 
 
 def _table_lines(model: Any) -> list[str]:

@@ -60,6 +60,7 @@ class ExcludeOwn(BaseRule):
     guards: str = "messages"
 
     continues = is_predictive = True
+    monitor = "leave-one-out log predictive"
 
     @property
     def objective(self) -> str:

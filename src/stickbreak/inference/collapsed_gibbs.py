@@ -38,6 +38,8 @@ class DrawOwn(ExcludeOwn):
     rng: np.random.Generator | None = None
     power: float = 1.0
 
+    monitor = ""  # of draws: no fit ends by it
+
     @property
     def objective(self) -> str:
         """Log joint of data and labels, parameters integrated out."""
