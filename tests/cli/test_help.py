@@ -127,7 +127,6 @@ def test_options_have_the_names_of_the_python_arguments():
             "null",
             "jumps",
             "jump_concentration",
-            "ibm1_laps",
             "max_length",
         }
         for name in set(entry.options) & priors:

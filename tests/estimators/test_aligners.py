@@ -12,7 +12,9 @@ import stickbreak as sb
 from stickbreak.cli.example import make_pairs
 from stickbreak.data import number_pairs
 from stickbreak.errors import DataWarning
+from stickbreak.estimators import alignment_fits
 from stickbreak.metrics import alignment_scores
+from stickbreak.reading import sentence_pairs
 
 MADE = make_pairs(120, np.random.default_rng(0))
 PAIRS, GOLD = [(e, f) for e, f, _ in MADE], [links for _, _, links in MADE]
@@ -262,6 +264,35 @@ def test_laps_suit_the_engine_and_the_text_unless_they_are_given():
     assert laps("stochastic", max_iter=3) == 3
     assert laps(sb.CollapsedGibbs(max_iter=4)) == 4
     assert laps("collapsed-gibbs") == 100
+
+
+@pytest.mark.parametrize(("n_pairs", "laps"), [(8, 4), (12, 3), (30, 1)])
+def test_more_pairs_are_swept_less_often_by_stochastic_collapsed_inference(
+    n_pairs, laps, monkeypatch
+):
+    monkeypatch.setattr(sentence_pairs, "STEP_PAIRS", 1)  # a lap has a step for each pair
+    model = sb.IBM1(inference="stochastic-collapsed", directions="forward")
+    assert model.fit((FEW * 3)[:n_pairs]).n_iter_ == laps
+
+
+def test_laps_of_model_1_are_as_many_as_of_the_chain_unless_either_is_said(monkeypatch):
+    found = []
+
+    def follow(self, model, engine, start, *rest):
+        found.append(engine.max_iter)
+        return start
+
+    monkeypatch.setattr(sb.HMMAligner, "_follow", follow)
+    monkeypatch.setattr(alignment_fits, "STEPS", 3)  # each lap of so few pairs is one step
+    for given in (
+        {},
+        {"inference": "stochastic-collapsed"},
+        {"ibm1_laps": 2},
+        {"max_iter": 7},
+        {"max_iter": 7, "ibm1_laps": 2},
+    ):
+        sb.HMMAligner(directions="forward", **given).fit(FEW)
+    assert found == [5, 3, 2, 5, 2]
 
 
 @pytest.mark.parametrize("inference", ["stochastic", "stochastic-collapsed"])

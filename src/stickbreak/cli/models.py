@@ -252,7 +252,7 @@ MODELS = (
             "null": "0.2",
             "jumps": "open",
             "jump_concentration": "1",
-            "ibm1_laps": "5",
+            "ibm1_laps": "as many as of jumps, or 5 with --max-iter",
         },
         reads="pairs",
     ),

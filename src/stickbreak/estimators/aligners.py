@@ -43,8 +43,9 @@ class IBM1(AlignerEstimator):
         NULL one more position of the source sentence. Default 0.05, which suits "collapsed" and
         "em"; with "batch" 0.2 is better. `HMMAligner` has 0.2.
     null_prior : prior counts of target words with and without NULL, for a learned share.
-    max_iter : laps. Default: those of an engine object; else 5, of stochastic engines as many as
-        have 25 steps, of samplers 5,000 over the square root of the number of pairs, 5 to 100.
+    max_iter : laps. Default: those of an engine object; else 5, of "stochastic" at least 5 and of
+        "stochastic-collapsed" at least 1, as many as have 25 steps; of samplers 5,000 over the
+        square root of the number of pairs, 5 to 100.
     lowercase : turn capitals into small letters, here and in later calls.
     max_length : pairs with more words on a side are left out of the fit, and get no links.
     random_state : seed, for engines that draw.
@@ -100,7 +101,8 @@ class HMMAligner(AlignerEstimator):
         normalized for each length: conjugate, with a bound. "renormalised", as in the literature,
         divides by the mass inside the sentence; it has no bound.
     jump_concentration : prior count of each width of a jump.
-    ibm1_laps : laps of model 1 to begin with.
+    ibm1_laps : laps of model 1 to begin with. Default: as many as of the chain, or 5 where
+        `max_iter` or an engine object says how many those are.
     fertility : whether as many laps follow in which the number of links of a source word has a
         distribution of its own. For collapsed engines, and for the pairs of the fit (`links_`):
         `align` uses what was learned of words and jumps, and not the fertilities.
@@ -117,7 +119,7 @@ class HMMAligner(AlignerEstimator):
 
     jumps: str
     jump_concentration: float
-    ibm1_laps: int
+    ibm1_laps: int | None
     fertility: bool
 
     def __init__(
@@ -130,7 +132,7 @@ class HMMAligner(AlignerEstimator):
         null_prior: Sequence[float] = (1.0, 4.0),
         jumps: str = "open",
         jump_concentration: float = 1.0,
-        ibm1_laps: int = LAPS,
+        ibm1_laps: int | None = None,
         fertility: bool = False,
         max_iter: int | None = None,
         lowercase: bool = False,
@@ -143,7 +145,8 @@ class HMMAligner(AlignerEstimator):
 
     def _check_arguments(self) -> None:
         require_prior_count(jump_concentration=self.jump_concentration)
-        require_whole(ibm1_laps=self.ibm1_laps)
+        if self.ibm1_laps is not None:
+            require_whole(ibm1_laps=self.ibm1_laps)
         if not isinstance(self.fertility, bool):
             raise ValueError(f"fertility must be True or False; got {self.fertility!r}")
         super()._check_arguments()
@@ -171,8 +174,8 @@ class HMMAligner(AlignerEstimator):
         assert isinstance(model.family, Lexicon)
         bag = ibm1(model.family, **{name: prior[name] for name in IBM1.PRIOR})
         start = self._even(bag, task, pool)
-        laps = 0 if self._has_laps else engine.max_iter
-        first = replace(starter, max_iter=max(laps, int(self.ibm1_laps)))
+        laps = LAPS if self._has_laps else engine.max_iter
+        first = replace(starter, max_iter=laps if self.ibm1_laps is None else int(self.ibm1_laps))
         if not self.fertility and starter is engine:
             return self._follow(bag, first, start, task, rng, pool, model)
         chain = hmm_aligner(model.family, **prior)

@@ -128,10 +128,13 @@ class AlignerEstimator(AlignerAnswers):
         engine = replace(engine, callbacks=(*engine.callbacks, *task.watches))
         if self._has_laps:
             return engine
-        n_steps = 1 if engine.revisits else engine.plan(task.table).n_batches
-        laps = LAPS if engine.revisits else max(LAPS, -(-STEPS // n_steps))
-        laps = count_draws(task.table.n_spans) if engine.draws else laps
-        return replace(engine, max_iter=laps)
+        if engine.draws:
+            return replace(engine, max_iter=count_draws(task.table.n_spans))
+        if engine.revisits:
+            return engine
+        fewest = 1 if engine.rule().is_predictive else LAPS  # more align worse
+        laps = -(-STEPS // engine.plan(task.table).n_batches)
+        return replace(engine, max_iter=max(fewest, laps))
 
     # ---------------------------------------------------------------------------------------- fits
 
