@@ -7,7 +7,7 @@ covariances only, states that change at every row, and sentences.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,7 @@ class Problem:
     """Sequences, the state of every row, and the model to be fitted.
 
     make : the model, without its start
-    peer : hmmlearn's class for the same data, where the number of states is fixed
+    peer : hmmlearn's class for the same data, which is given the number of states
     """
 
     rows: Parts
@@ -36,10 +36,11 @@ class Problem:
 
     @property
     def usual(self) -> str:
-        """What the default start is; empty if it is the better of two."""
+        """What the default start is; empty if it is the best of several."""
+        model = self.make()
         if self.rows[0].dtype.kind == "i":
-            return "collapsed"
-        return "" if self.peer else "blocks"
+            return "collapsed" if model.inference == "em" else ""
+        return "blocks" if isinstance(model, sb.HDPHMM) else ""
 
     @property
     def n_states(self) -> int:
@@ -82,7 +83,7 @@ def symbols(seed: int, n_sequences: int = 40, length: int = 500) -> Problem:
     edges = np.cumsum(words, axis=1)
     rows = [np.array([[np.searchsorted(edges[k], rng.random())] for k in path]) for path in paths]
     rows = [np.minimum(part, 199) for part in rows]
-    return Problem(rows, paths, lambda: sb.HDPHMM(family="categorical"))
+    return Problem(rows, paths, lambda: sb.HDPHMM(family="categorical"), "CategoricalHMM")
 
 
 def few_symbols(seed: int) -> Problem:
@@ -96,7 +97,8 @@ def overlapping(seed: int, n_sequences: int = 20, length: int = 500) -> Problem:
     means = np.array([(2.0 * i, 2.0 * j) for i in range(5) for j in range(3)])
     paths = _paths(_staying(15, 0.95), n_sequences, length, rng)
     roots = np.broadcast_to(np.eye(2), (15, 2, 2))
-    return Problem([_gaussians(p, means, roots, rng) for p in paths], paths, sb.HDPHMM)
+    rows = [_gaussians(p, means, roots, rng) for p in paths]
+    return Problem(rows, paths, sb.HDPHMM, "GaussianHMM")
 
 
 def rare(seed: int, n_sequences: int = 20, length: int = 1000) -> Problem:
@@ -111,7 +113,8 @@ def rare(seed: int, n_sequences: int = 20, length: int = 1000) -> Problem:
     starts = np.r_[np.full(4, 0.25), 0.0, 0.0]
     paths = [draw_path(starts, steps, length, rng) for _ in range(n_sequences)]
     roots = np.broadcast_to(np.eye(2), (6, 2, 2))
-    return Problem([_gaussians(p, means, roots, rng) for p in paths], paths, sb.HDPHMM)
+    rows = [_gaussians(p, means, roots, rng) for p in paths]
+    return Problem(rows, paths, sb.HDPHMM, "GaussianHMM")
 
 
 def covariances(seed: int, n_sequences: int = 20, length: int = 400) -> Problem:
@@ -122,7 +125,7 @@ def covariances(seed: int, n_sequences: int = 20, length: int = 400) -> Problem:
     roots = np.concatenate([[0.4 * np.eye(2), 3.0 * np.eye(2)], turns @ np.diag([3.0, 0.4])])
     paths = _paths(_staying(5, 0.95), n_sequences, length, rng)
     rows = [_gaussians(p, np.zeros((5, 2)), roots, rng) for p in paths]
-    return Problem(rows, paths, sb.HDPHMM)
+    return Problem(rows, paths, sb.HDPHMM, "GaussianHMM")
 
 
 def fast(seed: int, n_sequences: int = 10, length: int = 200) -> Problem:
@@ -133,6 +136,11 @@ def fast(seed: int, n_sequences: int = 10, length: int = 200) -> Problem:
     roots = np.broadcast_to(np.eye(2), (4, 2, 2))
     rows = [_gaussians(p, means, roots, rng) for p in paths]
     return Problem(rows, paths, lambda: sb.HMM(4), "GaussianHMM")
+
+
+def fast_and_sparse(seed: int) -> Problem:
+    """The same, fitted with a prior that expects few kinds of steps."""
+    return replace(fast(seed), make=lambda: sb.HMM(4, concentration=1e-3))
 
 
 def two_symbols(seed: int, n_sequences: int = 20, length: int = 100) -> Problem:
@@ -173,6 +181,7 @@ PROBLEMS: Mapping[str, Callable[[int], Problem]] = {
     "rare": rare,
     "covariances": covariances,
     "fast": fast,
+    "fast, concentration 0.001": fast_and_sparse,
     "two symbols": two_symbols,
     "sentences": sentences,
     "sentences, prior 0.1": sparse_sentences,

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 import time
 import warnings
@@ -17,11 +18,18 @@ from sklearn.metrics import v_measure_score
 import stickbreak as sb
 
 from .chain_problems import PROBLEMS, Problem
-from .frame import Experiment, MissingDataError, Row, seeds, span
+from .frame import Experiment, MissingDataError, Row, assert_rises, seeds, span
 
-SEEDS = {"fast": 12, "two symbols": 12, "sentences": 5, "sentences, prior 0.1": 2}
+SEEDS = {
+    "fast": 12,
+    "fast, concentration 0.001": 20,
+    "two symbols": 12,
+    "sentences": 5,
+    "sentences, prior 0.1": 2,
+}
 NEAR = 5.0  # nats
 STARTS = ("auto", "blocks", "collapsed")
+N_OTHERS = 3  # seeds of starts that are not the default
 
 
 class Found(NamedTuple):
@@ -38,12 +46,16 @@ class Found(NamedTuple):
 
 
 def fit(model: Any, problem: Problem, labels: Any = None) -> float:
-    """Fit, quiet about laps that ran out; returns CPU seconds."""
+    """Fit, quiet about laps that ran out, and check that the bound never dropped; returns CPU
+    seconds.
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", sb.StickbreakWarning)
         began = time.process_time()
         model.fit(problem.rows, labels=labels)
-        return time.process_time() - began
+        seconds = time.process_time() - began
+    assert_rises(model.trace_.bound)
+    return seconds
 
 
 def fit_truth(problem: Problem) -> Any:
@@ -72,6 +84,7 @@ def fit_peer(problem: Problem, seed: int, truth: Any) -> Found:
     from hmmlearn import hmm
 
     rows, lengths = np.concatenate(problem.rows), [len(part) for part in problem.rows]
+    logging.getLogger("hmmlearn").setLevel(logging.ERROR)  # laps that ran out
     options = {"covariance_type": "full"} if problem.peer == "GaussianHMM" else {}
     peer = getattr(hmm, problem.peer)(
         problem.n_states, n_iter=200, tol=1e-5 * len(rows), random_state=seed, **options
@@ -104,15 +117,19 @@ def rows_of(name: str, n_seeds: int, make: Callable[[int], Problem]) -> list[Row
     for seed in seeds(n_seeds):
         problem = make(seed)
         truth = fit_truth(problem)
-        for init in (init for init in STARTS if init != problem.usual):
+        kinds = [init for init in STARTS if init != problem.usual]
+        for init in kinds if seed < N_OTHERS else kinds[:1]:
             found.setdefault(init, []).append(search(problem, seed, init, truth))
         if problem.peer:
             found.setdefault(f"hmmlearn's {problem.peer}", []).append(
                 fit_peer(problem, seed, truth)
             )
-        for kind, each in found.items():
-            f = each[-1]
-            print(f"# {name} {seed} {kind}: {f.n_states} {f.gap:.1f} {f.seconds:.1f}", flush=True)
+        shown = " ".join(
+            f"{kind}: {each[-1].n_states} {each[-1].gap:.1f} {each[-1].seconds:.1f};"
+            for kind, each in found.items()
+            if len(each) == seed + 1
+        )
+        print(f"# {name} {seed} {shown}", flush=True)
     return [Row(f"{name}: {kind}", write(each)) for kind, each in found.items()]
 
 
@@ -129,9 +146,11 @@ def run() -> Experiment:
         "emissions and Dirichlet(0.3) rows, 40 x 500 rows, and 16 x 300; 15 Gaussian states two "
         "deviations apart (20 x 500 rows); four common states, two of a row in a thousand; "
         "five states that differ in their covariances; four states with Dirichlet(1) rows for "
-        "`HMM(4)`; two states over four symbols for EM; 1,400 sentences of the treebank. A gap is "
-        "the bound less that of the fit begun with the true states, moves and all. Ten seeds of "
-        'data and fits unless said (12, 12, 5, 2). "auto" is the default.'
+        "`HMM(4)`, and with `concentration=0.001`; two states over four symbols for EM; 1,400 "
+        "sentences of the treebank. A gap is the bound less that of the fit begun with the true "
+        'states, moves and all. Ten seeds of data and of the default, "auto", unless "of" says '
+        f"another number, {N_OTHERS} of other starts. hmmlearn is given the number of states; its "
+        "gap is that of the log likelihood. No bound dropped. Run beside other processes."
     )
     return Experiment("Searches for states", setting, rows)
 

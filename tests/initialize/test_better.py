@@ -7,6 +7,7 @@ import stickbreak as sb
 from stickbreak.data import Sequences, Table, measure
 from stickbreak.initialize import best_start, better, from_plusplus, from_swept
 from stickbreak.models import dp_mixture, finite_hmm
+from stickbreak.priors import DirichletRows
 from stickbreak.stats import SERIAL
 
 RNG = np.random.default_rng(0)
@@ -128,3 +129,31 @@ def test_one_long_sequence_is_fitted_without_sweeps():
     X = np.concatenate([np.zeros(40), np.full(40, 5.0)] * 3)[:, None]
     X = X + np.random.default_rng(0).normal(size=X.shape)
     assert sb.HMM(2, random_state=0).fit(X).n_effective_ == 2
+
+
+def draw_fast(seed, n_sequences=10, length=200):
+    """Four states at the corners of a square, some of which change at every row."""
+    rng = np.random.default_rng([seed, 5])
+    corners = 3.0 * np.array([(0, 0), (1, 0), (0, 1), (1, 1)])
+    steps = np.cumsum(rng.dirichlet(np.ones(4), size=4), axis=1)
+    rows = []
+    for _ in range(n_sequences):
+        path = [0]
+        for u in rng.random(length - 1):
+            path.append(min(3, int(np.searchsorted(steps[path[-1]], u))))
+        rows.append(corners[path] + rng.normal(size=(length, 2)))
+    return rows
+
+
+@pytest.mark.parametrize("seed", [8, 12])  # one and two states were left
+def test_small_prior_counts_of_steps_lose_no_state(seed):
+    found = sb.HMM(4, concentration=1e-3, random_state=seed).fit(draw_fast(seed))
+    assert found.n_effective_ == 4
+
+
+def test_prior_counts_are_raised_but_for_impossible_entries():
+    prior = DirichletRows(1e-3, 2.0, transition_prior=[[0.0, 1.0], [0.1, 0.0]])
+    raised = prior.at_least(0.5)
+    assert (raised.concentration, raised.start_concentration) == (0.5, 2.0)
+    np.testing.assert_array_equal(raised.transition_prior, [[0.0, 1.0], [0.5, 0.0]])
+    assert raised.at_least(0.5) is raised

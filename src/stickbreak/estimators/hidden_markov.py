@@ -68,7 +68,8 @@ class HMM(SequenceEstimator):
         (random rows) or "local" (a random chain for every sequence, as collapsed inference begins).
         "auto" is the best after ten laps of "collapsed", of where collapsed sweeps of at most
         40,000 rows lead from "local" (not for a single sequence, nor for symbols with an engine
-        that looks for a mode), and, but for `Categorical`, of "blocks". `HDPHMM` of other families
+        that looks for a mode), and, but for `Categorical`, of "blocks"; with prior counts of steps
+        below 0.5, also of where the same starts lead with 0.5. `HDPHMM` of other families
         begins with "blocks", and so do engines that sweep themselves. Drawn states see at most
         100,000 rows, and every sequence once whatever its weight; families without `draw`, and
         learned concentrations, have none, and begin with the blocks and equal steps.

@@ -16,14 +16,13 @@ from stickbreak.inference import Draw, ExcludeOwn, Hard, Mode, Start
 from stickbreak.initialize import (
     N_PATHS,
     N_SYMBOLS,
-    best_start,
     from_blocks,
     from_drawn,
     from_local,
     from_plusplus,
     from_random,
+    from_rivals,
     from_swept,
-    some_sequences,
 )
 from stickbreak.models import Model, ModelPotentials
 from stickbreak.progress import Phase, PhaseLaps
@@ -153,13 +152,16 @@ class SequenceEstimator(Estimator):
         def make(some: Sequences) -> Start:
             return from_blocks(model, some, K, rng, legal=legal, candidates=candidates)
 
-        if init == "better":
+        def rivals(given: Model) -> list[Start]:
             starts = [] if self._draws_first() else [make(table)]
-            starts.append(self._draw_paths(model, task, rng, pool))
+            starts.append(self._draw_paths(given, task, rng, pool))
             if self._sweeps_first:
-                swept = from_swept(model, table, K, rng, legal=legal, pool=pool)
+                swept = from_swept(given, table, K, rng, legal=legal, pool=pool)
                 starts += [] if swept is None else [swept]
-            return best_start(model, some_sequences(table, rng), starts, pool)
+            return starts
+
+        if init == "better":
+            return from_rivals(model, table, rivals, rng, pool)
         if self.init == "auto" and pick_engine(self, False).mover().moves:
             return begin_states(model, task, make, rng, pool)
         return make(table)

@@ -2,7 +2,7 @@
 
 from .alignment import after_bag, even_links_start
 from .anchors import from_anchors
-from .better import best_start, from_better, from_swept
+from .better import best_start, from_better, from_rivals, from_swept
 from .blocks import choose_blocks, from_blocks
 from .counts import count_labels
 from .documents import SMOOTHING, from_documents, word_counts
@@ -52,6 +52,7 @@ __all__ = [
     "from_plusplus",
     "from_previous",
     "from_random",
+    "from_rivals",
     "from_scalable",
     "from_settled",
     "from_settled_part",

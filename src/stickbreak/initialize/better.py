@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -22,12 +22,15 @@ from .race import race
 if TYPE_CHECKING:
     from stickbreak.models import Model
 
-__all__ = ["best_start", "from_better", "from_swept"]
+__all__ = ["best_start", "from_better", "from_rivals", "from_swept"]
 
 MARGIN = 1e-4  # of the bound: starts that differ by less are taken for equal
 MOST_ROWS = 5_000  # of more, a sample of rows is swept and compared
 N_SWEEPS = 30  # of rows
 MOST_ORDERED, N_CHAIN_SWEEPS = 40_000, 120  # the same of sequences
+# Prior counts of steps with which paths change freely. Below, a step that a start does not count
+# is hardly ever taken, and states are lost.
+AMPLE = 0.5
 
 
 def from_better(
@@ -69,6 +72,29 @@ def from_swept(
         model, some, n_components, rng, n_sweeps=N_CHAIN_SWEEPS, legal=legal, pool=near
     )
     return Start(found.seed.scale(data.n_units / some.n_units), found.params)
+
+
+def from_rivals(
+    model: Model,
+    data: Sequences,
+    make: Callable[[Model], list[Start]],
+    rng: np.random.Generator,
+    pool: Pool,
+) -> Start:
+    """The best of several starts of sequences.
+
+    Where prior counts of steps are small, one of them is where larger ones lead.
+
+    make : the starts, with the prior of a model
+    """
+    starts = make(model)
+    some = some_sequences(data, rng)
+    ample = replace(model, prior=model.prior.at_least(AMPLE), learns=False)
+    if ample.prior is not model.prior:
+        makers = [partial(_itself, start) for start in make(ample)]
+        best = max(race(ample, some, makers, pool, settles=True), key=lambda fit: fit.bound)
+        starts.append(Start(best.counts.scale(data.n_units / some.n_units), starts[0].params))
+    return best_start(model, some, starts, pool)
 
 
 def best_start(model: Model, some: Table, starts: Sequence[Start], pool: Pool) -> Start:

@@ -59,6 +59,10 @@ class BasePrior:
         """
         return self
 
+    def at_least(self, count: float) -> BasePrior:
+        """A prior with no smaller count of any possible step, for starts: by default itself."""
+        return self
+
     def loosened(self, counts: Summary, params: Fields) -> Summary:
         """Counts to begin a trial with: by default the given ones.
 

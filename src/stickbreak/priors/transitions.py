@@ -214,6 +214,18 @@ class DirichletRows(RowCounts):
             ) + self.stickiness * np.eye(n_components)
         return RowPseudo(first, rows)
 
+    def at_least(self, count: float) -> DirichletRows:
+        """The same rows with no prior count below the given one, but for impossible entries."""
+        raised: dict[str, Any] = {}
+        for name in ("concentration", "start_concentration"):
+            raised[name] = max(getattr(self, name), count)
+        for name in ("start_prior", "transition_prior"):
+            table = getattr(self, name)
+            if table is not None:
+                raised[name] = np.where(table > 0, np.maximum(table, count), 0.0)
+        is_same = all(np.array_equal(getattr(self, name), new) for name, new in raised.items())
+        return self if is_same else replace(self, **raised)
+
     def bound(self, total: Summary, params: Fields) -> float:
         """Log-partitions of the rows' posteriors minus those of their priors."""
         return self.log_rise(total, params)
