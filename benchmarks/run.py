@@ -27,7 +27,6 @@ NAMES = (
     "memoized_lap",
     "sparse_mixtures",
     "sparse_chains",
-    "moves",
     "search_cost",
     "births",
     "search_threads",

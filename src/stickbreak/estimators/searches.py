@@ -1,16 +1,7 @@
-"""How models of an open number of components search by default, in one place.
+"""How models of an open number of components search by default: their starts and moves.
 
-| model | begins with | then | why |
-|---|---|---|---|
-| `DPMixture` | 25 components: the better of k-means in the prior's metric, and k-means++ in the family's with three noisy passes, both settled; merges; those in use | laps that watch merges, births, deletes | one component, divided again and again, ends in holes that no single division leaves; decision 0041 |
-| `HDPHMM` of symbols | 25 states, drawn by collapsed sweeps | laps; merges and deletes once settled; births last | states of symbols are alike at first, and would merge before they differ; 0036 |
-| `HDPHMM` of other rows | 25 blocks of rows, far apart; from 40,000 rows on settled on 20,000, with merges | laps that watch merges; when settled loosened steps, births, deletes | order tells states apart, and merges cost no pass; 0036, 0042, 0063 |
-| `HDPHMM(root="tables")` | 25 states, of symbols drawn by collapsed sweeps | sweeps; merges, tried by sweeps | superfluous states die out too slowly alone; 0150 |
-| `HDPMixture` | as `DPMixture`, of the rows of all groups; what groups have of the components is found in the first lap | laps that watch merges, births, deletes | decision 0087 |
-| `HDPTopicModel` | where collapsed sweeps end, over a ladder of numbers | laps, late merges, trials | 0033 |
-
-Births are tried for components whose rows do not look like them (`Birth(min_misfit=3)`).
-"""  # noqa: E501
+`docs/how-to/how-models-search.md` says what each model does and why, with the figures behind it.
+"""
 
 from __future__ import annotations
 
