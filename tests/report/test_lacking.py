@@ -79,6 +79,10 @@ def test_no_row_of_a_sequence_is_in_a_private_page():
     assert "x0 after a state begins" not in private
     assert "course-0" not in private
     assert block(private)["courses"] == []
+    assert 'id="strips"' in shown  # the state of each row
+    for word in ('id="strips"', "The first 200 stays", 'class="unsure"'):
+        assert word not in private
+    assert "States over time are left out" in private
     for part in SEQUENCES:
         for value in part.ravel():
             assert repr(float(value)) not in private

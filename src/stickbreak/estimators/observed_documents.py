@@ -84,7 +84,7 @@ def observe_documents(
         shares=shares[:MOST_DOCUMENTS],
         coherence=coherence,
         n_topics_of_document=float((shares > 0.05).sum(1).mean()),
-        groups=group_shares(by, labels, K, "document"),
+        groups=group_shares(subject, by, labels, "document"),
         n_unknown=unknown.n_words,
         n_unknown_places=unknown.n_places,
     )

@@ -12,7 +12,7 @@ from stickbreak.inference import workers
 from stickbreak.reading import Rows, Values
 
 from .group_answers import densities
-from .observed_rows import Seen, tell_rows
+from .observed_rows import MOST_ROWS, Seen, tell_rows
 from .reports import group_shares, make_subject
 from .views import choose_rows
 
@@ -64,11 +64,11 @@ def observe_groups(
 ) -> Subject:
     """The subject with what the model says of groups."""
     fitted, table = self._use(self._given(X, **(where or {})))
-    seen = Seen(len(fitted.ids), choose_rows(table.n_rows), False)
+    seen = Seen(len(fitted.ids), choose_rows(table.n_rows, MOST_ROWS), False)
     potentials, scores = fitted.potentials(), densities(self, table)
     with workers(self.n_jobs) as pool:
         shares = fitted.local_model.shares(potentials, table.whole(), pool)
         largest = fitted.model.unit_shares(potentials, table.whole(), pool).argmax(1)
     seen.add(table.rows, shares, scores)
-    groups = group_shares(by, np.asarray(largest), len(fitted.ids), "group")
+    groups = group_shares(subject, by, np.asarray(largest), "group")
     return tell_rows(self, subject, table, seen, table.n_spans, groups)[0]

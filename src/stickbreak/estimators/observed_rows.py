@@ -28,11 +28,12 @@ if TYPE_CHECKING:
     from .base import Estimator
     from .mixture_fits import MixtureFits
 
-__all__ = ["NO_SAMPLER", "Seen", "observe_rows", "tell_rows", "without_draws"]
+__all__ = ["MOST_ROWS", "NO_SAMPLER", "Seen", "observe_rows", "tell_rows", "without_draws"]
 
 NO_SAMPLER = "its family has no sampler"
 
 N_WORST, N_TYPICAL, N_BINS = 12, 3, 20
+MOST_ROWS = 2000 - N_WORST  # so that those explained worst are among 2,000
 N_DRAWS, DRAW_ROWS, DRAW_CELLS = 39, 500, 100_000
 MOST_SHARES, MOST_PAIRS = 2000, 12  # of rows and of components that are tried as one
 
@@ -44,14 +45,14 @@ def observe_rows(
     fitted, table = self._use(self._given(X))
     if table.n_rows == 0:
         raise ValueError("X has no rows; give at least one, or no X")
-    seen = Seen(len(fitted.ids), choose_rows(table.n_rows), by is not None)
+    seen = Seen(len(fitted.ids), choose_rows(table.n_rows, MOST_ROWS), by is not None)
     potentials, predictive = fitted.potentials(), fitted.predictive()
     with workers(self.n_jobs) as pool:
         for batch in table.batches():
             shares = fitted.local_model.shares(potentials, batch, pool)
             seen.add(batch.rows, shares, fitted.model.log_evidence(predictive, batch, pool))
     labels = np.concatenate(seen.labels) if by is not None else np.zeros(0, dtype=np.int32)
-    groups = group_shares(by, labels, len(fitted.ids), "row")
+    groups = group_shares(subject, by, labels, "row")
     return _with_draws(self, *tell_rows(self, subject, table, seen, table.n_rows, groups))
 
 
@@ -92,7 +93,8 @@ def tell_rows(
         groups=groups,
     )
     n = len(chosen)
-    holds = f"{n:,} of {table.n_rows:,} rows, rounded to three digits; names of columns."
+    holds = f"{n:,} of {table.n_rows:,} rows, and of the {N_WORST} explained worst what makes them "
+    holds += "so, rounded to four digits; names of columns."
     more: Mapping[str, Any] = {
         **subject.more,
         "holds": holds,

@@ -17,7 +17,7 @@ from stickbreak.report.reasons import why
 from stickbreak.stats import SERIAL, Array
 
 from .fitted import Fitted
-from .observed_rows import N_BINS, N_DRAWS, N_WORST, NO_SAMPLER, without_draws
+from .observed_rows import MOST_ROWS, N_BINS, N_DRAWS, N_WORST, NO_SAMPLER, without_draws
 from .reports import data_digest, group_shares, make_subject
 
 if TYPE_CHECKING:
@@ -29,7 +29,8 @@ __all__ = ["observe_sequences", "report_sequences", "sequence_values"]
 
 DRAW_ROWS = 2000
 N_COURSES, MOST_COURSES, MOST_PLACES = 6, 20, 300  # columns and sequences drawn, places of each
-MOST_VALUES, ONSET = 8000, 20  # values of all courses; rows after the beginning of a state
+MOST_VALUES = 8000  # of all courses
+ONSET = 20  # rows after the beginning of a state
 MOST_ONSETS = 5000  # stays that mean courses are of
 UNSURE = 0.8  # a row whose best state is less probable is marked
 
@@ -124,11 +125,11 @@ def observe_sequences(
         paths=paths,
         sequences=sequences,
         unsure=[np.flatnonzero(part < UNSURE) for part in shape.answer(largest)],
-        groups=_groups(by, paths, K),
+        groups=_groups(subject, by, paths),
     )
     n = table.n_rows
     holds = f"states of {n:,} rows; up to {N_COURSES} columns at no more than {MOST_PLACES} places "
-    holds += f"of {MOST_COURSES} sequences at most"
+    holds += f"of {MOST_COURSES} sequences at most, {MOST_ROWS:,} together"
     holds += "; names of sequences (left out with texts=False)." if sequences else "."
     rows = table.rows
     parts = (rows.data, rows.indices, rows.indptr) if is_sparse(rows) else (rows,)
@@ -186,14 +187,14 @@ def _worst(
     return found
 
 
-def _groups(by: Any, paths: Sequence[Array], n_states: int) -> dict[str, Array]:
+def _groups(subject: Subject, by: Any, paths: Sequence[Array]) -> dict[str, Array]:
     if by is None:
         return {}
     values = np.asarray(by, dtype=object).ravel()
     if len(values) != len(paths):
         raise ValueError(f"by has {len(values):,} entries for {len(paths):,} sequences of X")
     repeated = np.repeat(values, [len(path) for path in paths])
-    return group_shares(repeated, np.concatenate(paths), n_states, "row")
+    return group_shares(subject, repeated, np.concatenate(paths), "row")
 
 
 def _courses(
@@ -211,7 +212,7 @@ def _courses(
     chosen = np.argsort(-telling / spread[: len(telling)], kind="stable")[:N_COURSES]
     offsets = table.shape.offsets
     n = min(len(offsets) - 1, MOST_COURSES)
-    most = max(20, min(MOST_PLACES, MOST_VALUES // (n * len(chosen))))
+    most = min(MOST_PLACES, MOST_ROWS // n, max(20, MOST_VALUES // (n * len(chosen))))
     found: list[list[Array]] = [[] for _ in chosen]
     for s in range(n):
         values = np.asarray(table.rows[offsets[s] : offsets[s + 1]], dtype=float)[:, chosen]

@@ -234,8 +234,13 @@ def data_digest(parts: Any) -> str:
     return digest.hexdigest()
 
 
-def group_shares(by: Any, labels: Array, n_components: int, what: str) -> dict[str, Array]:
-    """Shares (K,) of the components in each group, the commonest 12 groups."""
+def group_shares(subject: Subject, by: Any, labels: Array, what: str) -> dict[str, Array]:
+    """Shares (K,) of the components in each group, the commonest 12 groups.
+
+    Without texts groups have numbers for names, and without rows none is of a few.
+    """
+    from stickbreak.report.columns import FEWEST
+
     if by is None:
         return {}
     values = np.asarray(by, dtype=object).ravel()
@@ -243,11 +248,14 @@ def group_shares(by: Any, labels: Array, n_components: int, what: str) -> dict[s
         raise ValueError(f"by has {len(values):,} entries for {len(labels):,} {what}s of X")
     texts = np.array([str(v) for v in values], dtype=object)
     found, counts = np.unique(texts, return_counts=True)
-    chosen = found[np.argsort(-counts, kind="stable")[:12]]
+    fewest = FEWEST if subject.keeps == "none" else 1
+    order = [g for g in np.argsort(-counts, kind="stable")[:12] if counts[g] >= fewest]
     return {
-        str(name): np.bincount(labels[texts == name], minlength=n_components)
-        / max(int((texts == name).sum()), 1)
-        for name in chosen
+        str(found[g]) if subject.shows_texts else f"group {at}": np.bincount(
+            labels[texts == found[g]], minlength=len(subject.weights)
+        )
+        / counts[g]
+        for at, g in enumerate(order, 1)
     }
 
 

@@ -248,9 +248,9 @@ def draw_view(view: View, panel: str | None, ax: Axes | None) -> Figure | Axes:
     return plots.draw_figure(view) if panel is None else plots.draw_panel(view, panel, ax)
 
 
-def choose_rows(n: int) -> Array:
+def choose_rows(n: int, most: int = MAX_ROWS) -> Array:
     """Which of n rows to draw; the same rows each time."""
-    return np.sort(np.random.default_rng(0).choice(n, min(n, MAX_ROWS), replace=False))
+    return np.sort(np.random.default_rng(0).choice(n, min(n, most), replace=False))
 
 
 def choose_evenly(n: int, most: int) -> Array:

@@ -9,7 +9,7 @@ import numpy as np
 from stickbreak.protocols import Array
 from stickbreak.structures import Chain, SemiMarkov
 
-from .columns import write_fit
+from .columns import FEWEST, write_fit
 from .drawing import (
     Scale,
     axis_below,
@@ -77,6 +77,9 @@ def write_strips(subject: Subject) -> Markup | None:
     observed = subject.observed
     if observed is None or not observed.paths:
         return None
+    if subject.keeps == "none":
+        missing = "States over time are left out: they are those of single rows."
+        return tag("p", missing, class_="note wide")
     paths = observed.paths[:MOST_STRIPS]
     longest = max(len(path) for path in paths)
     n_stays = sum(len(stays_of(path)[1]) for path in paths)
@@ -297,11 +300,16 @@ def write_use(subject: Subject) -> Markup | None:
     if observed is None or len(observed.paths) < 2:
         return None
     K, ks = len(subject.weights), [int(k) for k in subject.shown[:14]]
+    fewest = FEWEST if subject.keeps == "none" else 1
     rows = []
     for s, path in enumerate(observed.paths[:120]):
+        if len(path) < fewest:
+            continue
         share = np.bincount(path, minlength=K) / len(path)
         cells = [(percent(float(share[k])), float(share[k])) for k in ks]
         rows.append([observed.sequence(s), len(path), *cells])
+    if not rows:
+        return None
     header = ["sequence", "rows", *[subject.name(k) for k in ks]]
     inside = table(header, rows, caption="Shares of the states by sequence")
     return tag("figure", tag("figcaption", tag("h3", "Use by sequence")), inside, class_="wide")

@@ -24,7 +24,7 @@ from .profiles import columns_to_check, labels_for
 from .replicas import largest_gap
 from .subject import Subject
 
-__all__ = ["write_fit"]
+__all__ = ["FEWEST", "write_fit"]
 
 LEFT, RIGHT, BASE, TOP, N_BINS = 56, 440, 150, 14, 24
 FEWEST = 10  # rows whose averages may be in a page without rows

@@ -117,7 +117,8 @@ def _holds(subject: Subject) -> Markup:
     if observed is None:
         text = "the model alone, with the names of its columns; it was made without data."
     elif subject.keeps == "none":
-        text = "sums and averages of the data, and names of columns; no row and no text."
+        text = "sums and averages of the data, names of columns and their categories; no row and "
+        text += "no text."
     else:
         text = subject.more.get("holds") or "sums and averages of the data, and names of columns."
     return tag("p", tag("b", "What this file holds: "), text, " No path, no date.", class_="holds")

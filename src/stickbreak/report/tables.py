@@ -9,7 +9,7 @@ import numpy as np
 from stickbreak.protocols import Array
 from stickbreak.structures import Group, Independent
 
-from .columns import write_fit
+from .columns import FEWEST, write_fit
 from .drawing import (
     Scale,
     axis_below,
@@ -235,7 +235,11 @@ def write_groups(subject: Subject) -> Markup | None:
     ]
     title = tag("h3", "By group")
     inside = table(header, rows, caption=f"Shares of {subject.several} by group")
-    return tag("figure", tag("figcaption", title), inside)
+    told = None
+    if not subject.shows_texts:
+        few = f", those of fewer than {FEWEST} left out" if subject.keeps == "none" else ""
+        told = tag("p", f"Groups without their names, the largest first{few}.", class_="note")
+    return tag("figure", tag("figcaption", title), told, inside)
 
 
 def write_certainty(subject: Subject) -> Markup | None:
