@@ -186,6 +186,7 @@ def test_every_estimator_gives_a_page_with_and_without_data(name):
         check_answers(tree, model, has_data)
         assert not re.search(r"\b(nan|inf) ?%|\bnan\b", text_of(tree))
         assert tree.find("body/header/h1").text == type(model).__name__
+        assert ("SHA-256 of the data" in page.html) == has_data
         assert len(page.html) < 450_000
         values = block(page.html)["page"]
         shown = values["components"]

@@ -133,3 +133,19 @@ def test_repeated_sentences_have_the_trees_that_they_have_alone():
     repeated = model.parse([one, one, other, other, other, one])
     expected = [alone[0]] * 2 + [alone[1]] * 3 + alone[:1]
     assert [str(tree) for tree in repeated] == expected
+
+
+@pytest.mark.parametrize(("name", "other"), [
+    ("pcfg", ["DET NOUN", "VERB"]), ("templates", ["thecat", "adog"]),
+    ("hmm-aligner", [("a house", "das Haus"), ("the book", "ein Buch")]),
+])  # fmt: skip
+def test_digests_tell_data_of_words_apart(name, other):
+    model, data = fitted(name)
+
+    def digest(X, **how):
+        return make_subject(model, X, **how).digests["data"]
+
+    assert digest(data) == digest(list(data)) == digest(data, texts=False)
+    assert len({digest(data), digest(data[:-1]), digest(other), digest(other[::-1])}) == 4
+    hidden = make_subject(model, data, texts=False).more["holds"]
+    assert hidden.endswith("; none of the data.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -19,7 +20,7 @@ from stickbreak.reading import (
     unknown_in_sentences,
 )
 
-from .reports import observe_score
+from .reports import data_digest, observe_score, words_digest
 
 if TYPE_CHECKING:
     from stickbreak.report import Subject
@@ -74,8 +75,10 @@ def observe_trees(
     given = X if self.cuts_strings else split_sentences(X)
     subject = observe_score(self, subject, X, by, where)
     if not isinstance(given, list | tuple):
-        return subject
+        numbers = map(str, np.ravel(np.asarray(given)).tolist())
+        return _with_digest(subject, words_digest([numbers]), "")
     words = [list(part.words) if hasattr(part, "words") else list(part) for part in given]
+    subject = _with_digest(subject, words_digest(words), "rules and words with their weights")
     subject = _with_unknown(subject, unknown_in_sentences(words, self._known_words()), self.UNKNOWN)
     longest = MOST_LETTERS if self.cuts_strings else LONGEST
     chosen = [s for s, part in enumerate(words) if SHORTEST <= len(part) <= longest][:N_SHOWN]
@@ -86,10 +89,20 @@ def observe_trees(
         {"number": s, "words": [str(w) for w in words[s]], **tree}
         for s, tree in zip(chosen, shown, strict=True)
     ]
-    holds = (
-        f"rules and words with their weights; {len(chosen)} sentences (left out with texts=False)."
-    )
+    holds = f"rules and words with their weights; {len(chosen)} {_plural(self)} (left out with "
+    holds += "texts=False)."
     return replace(subject, more={**subject.more, "trees": trees, "holds": holds})
+
+
+def _with_digest(subject: Subject, digest: str, holds: str) -> Subject:
+    """The subject with the digest of the data, and what a page without them holds."""
+    told = f"{holds or 'sums and averages'}; none of the data."
+    digests = {**subject.digests, "data": digest}
+    return replace(subject, digests=digests, more={**subject.more, "holds": told})
+
+
+def _plural(self: TreeEstimator) -> str:
+    return "strings" if self.cuts_strings else "sentences"
 
 
 def _with_unknown(subject: Subject, unknown: Unknown, what: str) -> Subject:
@@ -178,6 +191,11 @@ def observe_pairs(
     """The subject with the score of X, and posteriors of the links of some sentence pairs."""
     bitext = open_pairs(X, self.verbose)
     subject = observe_score(self, subject, bitext, by, where)
+    sides = (bitext.source, bitext.target)
+    parts = [part for side in sides for part in (side.numbers, side.offsets)]
+    digest = data_digest(parts) + words_digest([side.words for side in sides])
+    digest = hashlib.sha256(digest.encode()).hexdigest()
+    subject = _with_digest(subject, digest, "words and their translations")
     schema = self._require_fitted().schema
     unknown = unknown_in_pairs(bitext, schema, bool(self.lowercase))
     subject = _with_unknown(subject, unknown, "they share the prior's probability")

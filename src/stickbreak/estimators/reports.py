@@ -234,6 +234,14 @@ def data_digest(parts: Any) -> str:
     return digest.hexdigest()
 
 
+def words_digest(units: Any) -> str:
+    """SHA-256 of units, such as sentences, that are lists of words."""
+    digest = hashlib.sha256()
+    for unit in units:
+        digest.update("".join(f"{word}\0" for word in unit).encode(errors="replace") + b"\n")
+    return digest.hexdigest()
+
+
 def group_shares(subject: Subject, by: Any, labels: Array, what: str) -> dict[str, Array]:
     """Shares (K,) of the components in each group, the commonest 12 groups.
 
