@@ -223,7 +223,7 @@ def test_a_word_is_found_in_the_topics_that_use_it(opened):
     page.locator("[data-find] input").fill("dog")
     assert page.locator("[data-find] output").inner_text().startswith("used by 0 (")
     page.locator("[data-find] input").fill("nowhere")
-    assert page.locator("[data-find] output").inner_text() == "0 lines"
+    assert page.locator("[data-find] output").inner_text() == "0 lines: not among the words shown"
     assert page.locator("#components tbody tr:not(.gone)").count() == 0
     page.locator("[data-find] input").fill("")
     assert page.locator("#components tbody tr:not(.gone)").count() == 3

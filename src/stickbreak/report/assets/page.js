@@ -200,7 +200,7 @@
       });
       told.textContent = !wanted ? "" : topics.length ? "used by " + used.map(function (part) {
         return part[0] + " (" + part[1] + " %)";
-      }).join(", ") : n + " lines";
+      }).join(", ") : n + " lines" + (n ? "" : ": not among the words shown");
     });
   });
 
