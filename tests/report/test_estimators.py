@@ -384,36 +384,6 @@ def test_relevance_is_the_published_formula_on_the_model_s_own_counts():
             assert own == pytest.approx(best, abs=2e-7)
 
 
-@pytest.mark.slow
-def test_words_by_relevance_are_those_of_pyldavis():
-    prepare = pytest.importorskip("pyLDAvis._prepare", reason="pip install pyLDAvis")
-    import pandas as pd
-
-    from stickbreak.estimators.reports import make_subject
-    from stickbreak.report.topics import word_data
-
-    rng = np.random.default_rng(3)
-    topics = rng.dirichlet(np.full(80, 0.1), 4)
-    counts = np.stack([rng.multinomial(50, p @ topics)
-                       for p in rng.dirichlet(np.full(4, 0.3), 120)])  # fmt: skip
-    model = sb.LatentDirichletAllocation(4, random_state=0).fit(counts)
-    subject = make_subject(model, counts)
-    given = word_data(subject)
-    p, weights = pd.DataFrame(model.topic_word_), pd.Series(model.weights_)
-    overall = weights.to_numpy() @ model.topic_word_
-    for relevance in (0.0, 0.3, 0.6, 1.0):
-        ranks = prepare._find_relevance(np.log(p), np.log(p / overall), 12, relevance)
-        for k in range(4):
-            own = sorted(
-                ((relevance * lp + (1 - relevance) * (lp - given["overall"][w]),
-                  given["names"][w]) for w, lp in given["topics"][str(k)]),
-                key=lambda item: -item[0],
-            )[:12]  # fmt: skip
-            theirs = [str(model._column_names(model._require_fitted())[v])
-                      for v in ranks.iloc[:, k]]  # fmt: skip
-            assert [word for _, word in own] == theirs
-
-
 def test_no_row_and_no_text_of_the_data_is_in_a_private_page():
     rng = np.random.default_rng(5)
     X = rng.normal(size=(60, 2)) * [1, 1000] + [7, 12345]
