@@ -14,6 +14,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from stickbreak.errors import in_one_line
 from stickbreak.targets import check_target, replacing
 
 from .drawing import plural
@@ -61,8 +62,13 @@ class Report:
         target = check_target(path)
         if target.exists() and not force:
             raise ValueError(f"{path} exists; give another name, or force=True to replace it")
-        with replacing(path) as file:
-            file.write(self.html.encode())
+        try:
+            with replacing(path) as file:
+                file.write(self.html.encode())
+        except OSError as error:  # its own words name a temporary file
+            told = f"{path} cannot be written: {error.strerror or in_one_line(error)}. "
+            told += "Nothing is left of it; give a folder that has room and that you may write to"
+            raise OSError(error.errno, told) from error
         return Path(path)
 
     def show(self) -> Path:
