@@ -115,6 +115,9 @@ TARGETS = """() => [...document.querySelectorAll('a, button, summary, select, in
   .filter(([, box]) => Math.min(box.width, box.height) < 23.99)
   .map(([text, box]) => [text, box.width, box.height])"""
 
+# Shows what is folded.
+UNFOLD = "() => document.querySelectorAll('details').forEach(e => { e.open = true; })"
+
 # What can have the focus, in the order of the document.
 FOCUSABLE = """[...document.querySelectorAll(
     'a, button, summary, select, input, [tabindex="0"]')]

@@ -108,6 +108,7 @@ def make_rows(groups_named: str = "a", **changes: Any) -> Subject:
         score=-3.0,
         score_error=0.1,
         worst=[(17, -9.0, "height 5 (+3.0 sd) from 1")],
+        worst_in=[1],
         typical={0: [1, 2]},
         rows=rows,
         numbers=np.arange(100),

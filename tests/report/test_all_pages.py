@@ -10,8 +10,8 @@ import runpy
 from pathlib import Path
 
 import pytest
-from report.browsing import CONTRAST, PRINTED, TARGETS, TEXTS, n_sheets
-from report.test_browser import VIEWS, check_axe
+from report.browsing import PRINTED, n_sheets
+from report.test_browser import VIEWS, check_views
 from report.test_estimators import CASES, fitted
 
 pytestmark = pytest.mark.slow
@@ -21,19 +21,12 @@ GALLERY = ("mixture", "chain", "topics", "comparison")
 
 
 def check_page(report, opened, views=VIEWS):
-    """One request and no message; nothing too wide, small, faint or cut; no rule of axe violated,
-    with and without a selection; the same figures with scripts off.
+    """One request and no message; all that `check_views` looks at; the same figures with scripts
+    off.
     """
     for width, theme in views:
         page, told = opened(report, width, theme)
-        assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
-        assert page.evaluate(TEXTS) == []
-        assert page.evaluate(TARGETS) == []
-        for pick in (False, True):
-            if pick:
-                page.evaluate("document.querySelectorAll('[data-pick]')[1].click()")
-            assert page.evaluate(CONTRAST)[1] == []
-            check_axe(page)
+        check_views(page)
         counts = [page.locator(name).count() for name in ("svg", "tr", "path", "polyline")]
         assert len(told) == 1, told
     page, told = opened(report, scripts=False)

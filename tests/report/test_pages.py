@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import re
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -18,13 +20,17 @@ from report.subjects import (
     make_topics,
     make_trace,
 )
+from small_disks import limited
 
 from stickbreak.checks.reports import read_page
+from stickbreak.families import DiagonalGaussian
+from stickbreak.inference import MoveRecord, Trace
 from stickbreak.report import CHAPTERS, write_page
 from stickbreak.report.history import lives_of
 from stickbreak.report.markup import clean
 
 parse = read_page
+SHEET = 718, 1039  # of A4 less margins, at 96 dots an inch
 
 
 def text_of(tree):
@@ -38,9 +44,9 @@ def text_of(tree):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_at_most_six_facts_are_at_the_top(kind):
+def test_six_facts_are_at_the_top(kind):
     tree = parse(write_page(KINDS[kind]()).html)
-    assert 3 <= len(list(tree.iter("dt"))) <= 6
+    assert len({title.text for title in tree.iter("dt")}) == 6
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -78,6 +84,44 @@ def test_policy_allows_one_script_and_one_style():
     policy = re.search(r'Policy" content="([^"]*)"', html)[1]
     assert policy.startswith("default-src &#x27;none&#x27;; script-src &#x27;sha256-")
     assert "unsafe" not in policy
+
+
+@pytest.mark.parametrize("kind", ["rows", "chain", "topics"])
+def test_all_that_is_of_components_is_found_by_a_selection(kind):
+    """Figures and tables without a mark are of all components, or of none."""
+    tree = parse(write_page(KINDS[kind]()).html)
+    bare = []
+    for part in (*tree.iter("figure"), *tree.iter("table")):
+        title = part.find(".//h3") if part.tag == "figure" else part.find("caption")
+        if not any(e.get("data-k") or e.get("data-ks") for e in part.iter()):
+            bare.append("".join(title.itertext()))
+    allowed = re.compile(
+        r"Certainty|height|width|Laps|Moves|Versions|Columns ranked|Shares |Stays of state"
+        r"|largest gap"
+    )
+    assert [title for title in bare if not allowed.match(title)] == []
+
+
+def test_pairs_and_columns_have_marks_of_their_own():
+    tree = parse(write_page(make_chain()).html)
+    pairs = next(t for t in tree.iter("table") if "share most" in "".join(t[0].itertext()))
+    assert {row.get("data-ks") for row in pairs.find("tbody")} == {"0 1", "0 2", "1 2"}
+    use = next(t for t in tree.iter("table") if "by sequence" in "".join(t[0].itertext()))
+    assert [e.get("data-k") for e in use.find("colgroup")] == [None, None, "0", "1", "2"]
+    assert [e.get("data-k") for e in use.find("thead/tr")] == [None, None, "0", "1", "2"]
+
+
+def test_color_is_never_alone():
+    """Each piece of a strip has its number or a title, and so has each band between two models."""
+    subject = make_chain()
+    path = np.arange(600) % 3
+    observed = replace(subject.observed, paths=[path, path], unsure=[path[:0]] * 2)
+    tree = parse(write_page(replace(subject, observed=observed)).html)
+    strips = next(e for e in tree.iter() if e.get("id") == "strips")
+    pieces = [e for e in strips if e.tag.endswith("}g")]
+    assert len(pieces) == 1200
+    for piece in pieces:
+        assert piece.get("data-k") in "".join(piece.itertext())
 
 
 def test_data_none_and_no_texts_leave_nothing_of_the_data():
@@ -157,6 +201,65 @@ def test_saved_completely_or_not_at_all(tmp_path):
     with pytest.raises(FileNotFoundError, match="no such folder"):
         page.save(tmp_path / "none" / "a.html")
     assert [p.name for p in tmp_path.iterdir()] == ["a.html"]
+
+
+def refuse(*_args):
+    raise PermissionError(errno.EACCES, "Permission denied", ".a.html.0123")
+
+
+def test_a_refused_permission_leaves_nothing_and_is_a_sentence(tmp_path, monkeypatch):
+    """A folder that may not be written to refuses the file when it is opened."""
+    (tmp_path / "a.html").write_text("old")
+    monkeypatch.setattr("stickbreak.targets._open_private", refuse)
+    with pytest.raises(PermissionError, match=r"a\.html cannot be written: Permission denied\. "):
+        write_page(make_subject()).save(tmp_path / "a.html", force=True)
+    assert [p.name for p in tmp_path.iterdir()] == ["a.html"]
+    assert (tmp_path / "a.html").read_text() == "old"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX limits")
+def test_a_disk_that_fills_leaves_the_old_page(tmp_path):
+    """The page is larger than what a file may have, so writing ends in its midst."""
+    (tmp_path / "a.html").write_text("old")
+    page = write_page(make_rows())
+    assert len(page.html) > 4096
+    with (
+        limited(4096),
+        pytest.raises(OSError, match=r"cannot be written: .* Nothing is left"),
+    ):
+        page.save(tmp_path / "a.html", force=True)
+    assert [p.name for p in tmp_path.iterdir()] == ["a.html"]
+    assert (tmp_path / "a.html").read_text() == "old"
+
+
+@pytest.mark.parametrize(("lives", "columns"), [(200, 2), (20, 2), (3, 60)])
+def test_no_figure_is_higher_than_a_sheet_of_paper(lives, columns):
+    """Figures are not divided between sheets: those wider than the paper are made as wide."""
+    rng = np.random.default_rng(0)
+    n = 60
+    births = [MoveRecord(1 + i % 5, "birth", (0,), (0, i), 1.0, 1.0, True) for i in range(1, lives)]
+    trace = Trace(laps=make_trace().laps, moves=births)
+    subject = make_chain()
+    more = {**subject.more, "transition": np.full((n, n), 1 / n), "durations": np.ones(n),
+            "laws": np.full((n, 9), 1 / 9),
+            "courses": (["a"], [[np.arange(9.0)] * 30], np.ones((1, n, 20)))}  # fmt: skip
+    posterior = {"mean": rng.normal(size=(n, columns)), "variance": np.ones((n, columns))}
+    paths = [np.arange(90) % n] * 30
+    observed = replace(
+        subject.observed, paths=paths, unsure=[np.zeros(0, int)] * 30, rows=None, groups={},
+        sizes=np.ones(n, int), overlap=np.full((n, n), 1 / n),
+    )  # fmt: skip
+    subject = replace(
+        subject, trace=trace, weights=np.full(n, 1 / n), counts=np.full(n, 9.0), more=more,
+        ids=tuple(range(n)), posterior=posterior, observed=observed, replica=None, replicas=(),
+        family=DiagonalGaussian(), columns=[f"x{d}" for d in range(columns)],
+    )  # fmt: skip
+    tree = parse(write_page(subject).html)
+    images = [e for e in tree.iter() if e.tag.endswith("svg") and e.get("role") == "img"]
+    assert len(images) > 12
+    for image in images:
+        width, height = float(image.get("width")), float(image.get("height"))
+        assert height * min(1.0, SHEET[0] / width) <= SHEET[1], image.get("aria-label")
 
 
 def test_notebook_shows_the_page_in_a_sandbox():

@@ -86,6 +86,7 @@ def tell_rows(
         ]
         if subject.keeps != "none"
         else (),
+        worst_in=[k for *_, k in seen.lowest()],
         typical=seen.best() if subject.keeps != "none" else {},
         rows=np.asarray(rows, dtype=float) if is_numeric else None,
         numbers=chosen,

@@ -120,6 +120,7 @@ def observe_sequences(
         score=float(scores[known].mean()) if len(known) else float("nan"),
         score_error=float(scores[known].std() / np.sqrt(max(len(known), 1))),
         worst=_worst(subject, table, labels, scores, known, sequences),
+        worst_in=labels[known[np.argsort(scores[known], kind="stable")[:N_WORST]]].tolist(),
         rows=_plain_rows(fitted, table),
         labels=labels,
         paths=paths,

@@ -117,7 +117,9 @@ def write_strips(subject: Subject) -> Markup | None:
     more = observed.n_units - len(paths)
     note += f"{more} more sequences are not drawn." if more > 0 else ""
     header = ["sequence", "state", "begin", "rows"]
-    numbers = table(header, _stay_rows(observed, paths), caption="The first 200 stays")
+    stays = _stay_rows(observed, paths)
+    keys = [k if k in subject.ranks else None for _, k, *_ in stays]
+    numbers = table(header, stays, caption="The first 200 stays", keys=keys)
     image = draw(WIDTH, 16 + step * len(paths), alt, parts, id_="strips")
     controls = tag("div", id="strip-controls", hidden=True, data_left=left)
     return figure("States over time", join([controls, image]), note, numbers, True)
@@ -199,18 +201,27 @@ def _law(subject: Subject, k: int, own: Array, law: Array) -> Markup:
     expected = padded.reshape(n_bars, every).sum(1)
     x = Scale(0.5, n_bars * every + 0.5, 56, 440)
     y = Scale(0, float(max(seen.max(), expected.max())) or 1.0, 130, 14)
-    parts, line = [], ""
+    marks, line = [], ""
     for i in range(n_bars):
         a, b = x(i * every + 0.5), x((i + 1) * every + 0.5)
-        parts.append(tag("rect", x=a, y=y(seen[i]), width=round(b - a, 1),
+        marks.append(tag("rect", x=a, y=y(seen[i]), width=round(b - a, 1),
                          height=round(130 - y(seen[i]), 1), class_="seen"))  # fmt: skip
         line += f"{'L' if i else 'M'}{a} {y(expected[i])}H{b}"
-    parts.append(tag("path", d=line, class_="expected"))
-    parts.append(axis_below(x, 130, "rows", whole=True))
+    marks.append(tag("path", d=line, class_="expected"))
+    parts = [tag("g", *marks, data_k=k), axis_below(x, 130, "rows", whole=True)]
     mean = float((law * np.arange(1, len(law) + 1)).sum() / max(law.sum(), 1e-300))
     alt = f"State {subject.name(k)}: {len(own)} stays of {number(float(own.mean()))} rows on "
     alt += f"average; the law has {number(mean)}."
-    return figure(f"State {subject.name(k)}", draw(460, 172, alt, parts), alt)
+    begins = 1 + every * np.arange(n_bars)
+    ends = [f" to {b + every - 1}" if every > 1 else "" for b in begins[:-1]]
+    rows = [
+        [(f"{b}{end}", b), *[(percent(float(p)), float(p)) for p in both]]
+        for b, end, *both in zip(begins, [*ends, " or more"], seen, expected, strict=True)
+        if any(p > 0 for p in both)
+    ]
+    caption = f"Stays of state {subject.name(k)} by their rows"
+    numbers = table(["rows", "stays seen", "law"], rows, caption=caption)
+    return figure(f"State {subject.name(k)}", draw(460, 172, alt, parts), alt, numbers)
 
 
 def _stay_rows(observed: Observed, paths: Any) -> list[list[Any]]:
@@ -243,6 +254,8 @@ def _strip(subject: Subject, path: Array, left: float, unit: float, y: float) ->
         if width > 9 * len(str(k)) + 4:
             inner.append(tag("text", str(k), x=round(x + width / 2, 1), y=y + 16, class_="halo",
                              text_anchor="middle"))  # fmt: skip
+        else:  # color is not all that tells it
+            inner.append(tag("title", f"state {k}"))
         parts.append(tag("g", *inner, data_k=k))
         x += width
     return join(parts)
@@ -311,7 +324,8 @@ def write_use(subject: Subject) -> Markup | None:
     if not rows:
         return None
     header = ["sequence", "rows", *[subject.name(k) for k in ks]]
-    inside = table(header, rows, caption="Shares of the states by sequence")
+    columns = [None, None, *ks]
+    inside = table(header, rows, caption="Shares of the states by sequence", columns=columns)
     return tag("figure", tag("figcaption", tag("h3", "Use by sequence")), inside, class_="wide")
 
 

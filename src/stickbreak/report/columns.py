@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -150,7 +151,25 @@ def _draw_column(subject: Subject, own: Array, model: Array, d: int) -> Markup:
     parts.append(tag("text", name[:60], x=(LEFT + RIGHT) / 2, y=BASE + 34, text_anchor="middle"))
     alt = f"{name}: {_compared(bars, own, model)}."
     image = draw(460, BASE + 42, alt, parts)
-    return figure(name, image, f"Bars: data. Line{'s' * bool(gap)}: draws from the model. {alt}")
+    told = f"Bars: data. Line{'s' * bool(gap)}: draws from the model. {alt}"
+    return figure(name, image, told, _bar_table(name, bars))
+
+
+def _bar_table(name: str, bars: _Bars) -> Markup:
+    """Shares of the data and of draws, bar by bar; those without either are left out."""
+    labels = bars.labels or [
+        number(a) if b - a <= 1 and float(a + b).is_integer() else f"{number(a)} to {number(b)}"
+        for a, b in pairwise(bars.edges.tolist())
+    ]
+    return table(
+        ["value", "data", "draws"],
+        [
+            [label, *[(percent(float(p)), float(p)) for p in both]]
+            for label, *both in zip(labels, bars.seen, bars.expected, strict=True)
+            if any(p > 0 for p in both)
+        ],
+        caption=f"{name[:60]}: shares of the data and of draws",
+    )
 
 
 def _labels(bars: _Bars, x: Scale) -> Markup:

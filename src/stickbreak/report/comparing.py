@@ -161,7 +161,7 @@ def _draw_flow(flow: Flow) -> Markup:
         for j, n in enumerate(row):
             if n > 0:
                 height = float(n) * unit
-                parts.append(_band(begin[k], end[j], height, k))
+                parts.append(_band(begin[k], end[j], height, k, f"{n} from {k} to {j}"))
                 begin[k] += height
                 end[j] += height
     for k, (y, height) in enumerate(left):
@@ -178,7 +178,8 @@ def _draw_flow(flow: Flow) -> Markup:
         for a, b in zip(*np.nonzero(flow.counts), strict=True)
     ]
     lines.sort(key=lambda line: -line[2])
-    numbers = table([*flow.names, f"{flow.unit}s"], lines[:200], caption="By both components")
+    header, keys = [*flow.names, f"{flow.unit}s"], [line[0] for line in lines[:200]]
+    numbers = table(header, lines[:200], caption="By both components", keys=keys)
     return figure(f"Flow of {flow.unit}s", draw(WIDTH, HEIGHT, alt, parts), "", numbers, True)
 
 
@@ -194,13 +195,14 @@ def _places(sizes: Array) -> list[tuple[float, float]]:
     return found
 
 
-def _band(y1: float, y2: float, height: float, k: int) -> Markup:
+def _band(y1: float, y2: float, height: float, k: int, told: str) -> Markup:
     x1, x2 = 90 + BAR, WIDTH - 90 - BAR
     middle = (x1 + x2) / 2
     there = f"M{x1} {y1:.1f}C{middle} {y1:.1f} {middle} {y2:.1f} {x2} {y2:.1f}"
     back = f"V{y2 + height:.1f}C{middle} {y2 + height:.1f} {middle} {y1 + height:.1f} {x1} "
     line = f"{there}{back}{y1 + height:.1f}Z"
-    return tag("path", d=line, class_=f"bar {color_of(k)}", fill_opacity="0.35", data_k=k)
+    title = tag("title", told)
+    return tag("path", title, d=line, class_=f"bar {color_of(k)}", fill_opacity="0.35", data_k=k)
 
 
 def _box(x: float, y: float, height: float, text: str, anchor: str, at: float, k: int) -> list[Any]:
@@ -209,7 +211,7 @@ def _box(x: float, y: float, height: float, text: str, anchor: str, at: float, k
     box = tag("rect", x=x, y=round(y, 1), width=BAR, height=round(max(height, 1), 1),
               class_=f"bar {color_of(k)}")  # fmt: skip
     label = tag("text", text, x=at, y=round(y + height / 2 + 4, 1), text_anchor=anchor)
-    return [box, label] if height > 9 else [box]
+    return [box, label] if height > 9 else [tag("g", tag("title", text), box)]
 
 
 def _kinds(flow: Flow) -> Markup:

@@ -19,6 +19,7 @@ __all__ = [
 
 TALL = 16  # lines of a table that does not scroll
 BROAD = 480  # pixels of a figure that is as wide as the paper in print
+Key = int | tuple[int, ...] | None  # the component of a line, several of them, or none
 N_COLORS = 7  # as of `plots`; a second round is dashed
 
 
@@ -180,13 +181,15 @@ def table(
     rows: Iterable[Sequence[Any]],
     *,
     caption: str,
-    keys: Sequence[int | None] | None = None,
+    keys: Sequence[Key] | None = None,
+    columns: Sequence[int | None] | None = None,
     anchors: bool = False,
     id_: str | None = None,
 ) -> Markup:
     """A table; numbers stand to the right and sort as numbers. A long one scrolls.
 
-    keys : the component of each line. anchors : lines can be linked to by `#k=`
+    keys : the component of each line, or several. columns : the component of each column
+    anchors : lines can be linked to by `#k=`
     """
     body, sides = [], [False] * len(header)
     for at, row in enumerate(rows):
@@ -194,13 +197,17 @@ def table(
         key = None if keys is None else keys[at]
         cells = [_cell(value, at_=j) for j, value in enumerate(row)]
         anchor = f"k={key}" if anchors and key is not None else None
-        body.append(tag("tr", *cells, data_k=key, id=anchor))
+        body.append(tag("tr", *cells, **_marked(key), id=anchor))
     looks = ["number" if is_right else None for is_right in sides]
-    heads = zip(header, looks, strict=True)
-    head = tag("tr", *[tag("th", title, scope="col", class_=look) for title, look in heads])
+    own = columns or [None] * len(header)
+    heads = zip(header, looks, own, strict=True)
+    head = tag(
+        "tr", *[tag("th", title, scope="col", class_=look, data_k=k) for title, look, k in heads]
+    )
     inner = tag(
         "table",
         tag("caption", caption),
+        tag("colgroup", *[tag("col", data_k=k) for k in own]) if columns else None,
         tag("thead", head),
         tag("tbody", *body),
         class_="sortable",
@@ -208,6 +215,13 @@ def table(
     )
     look = "scroll tall" if len(body) > TALL else "scroll"
     return tag("div", inner, class_=look, tabindex="0", role="region", aria_label=caption[:80])
+
+
+def _marked(key: Key) -> dict[str, Any]:
+    """By what a selection finds a line: its component, or several."""
+    if isinstance(key, tuple):
+        return {"data_ks": " ".join(map(str, key)) or None}
+    return {"data_k": key}
 
 
 def _is_number(value: Any) -> bool:

@@ -25,7 +25,8 @@ from .subject import Subject
 
 __all__ = ["Life", "lives_of", "write_history"]
 
-WIDTH, MOST_LINES, LEAST_LIFE = 1000, 120, 4  # pixels: a life of one lap is seen too
+WIDTH, LEAST_LIFE = 1000, 4  # pixels: a life of one lap is seen too
+MOST_LINES = 88  # no higher than a sheet of paper
 MARKS = {"birth": "\u25b2", "merge": "\u25bc", "delete": "\u00d7", "loosen": "\u25c7"}
 
 
@@ -243,13 +244,16 @@ def _evidence(subject: Subject) -> Markup | None:
         involved = r.parents if r.kind == "merge" else r.parents[:1]
         if not r.is_accepted and r.kind in ("merge", "delete") and np.isfinite(r.gain):
             last[r.kind, involved] = r
-    rows = []
+    rows: list[list[Any]] = []
+    keys: list[tuple[int, ...]] = []
     for (kind, involved), r in last.items():
         if r.gain < 0 and all(int(i) in place for i in involved):
             which = " and ".join(subject.name(place[int(i)]) for i in involved)
             verb = "joining" if kind == "merge" else "removing"
             rows.append([f"{verb} {which}", (number(-r.gain), -r.gain), r.lap])
-    rows.sort(key=lambda row: row[1][1])
+            keys.append(tuple(place[int(i)] for i in involved))
+    order = sorted(range(len(rows)), key=lambda at: rows[at][1][1])
+    rows, keys = [rows[at] for at in order], [keys[at] for at in order]
     if not rows:
         return None
     return tag(
@@ -261,7 +265,12 @@ def _evidence(subject: Subject) -> Markup | None:
             "that were tried and refused. A cost above 3 nats is strong evidence for both.",
             class_="note",
         ),
-        table(["change", "cost (nats)", "lap"], rows[:12], caption="Refused, the cheapest first"),
+        table(
+            ["change", "cost (nats)", "lap"],
+            rows[:12],
+            keys=keys[:12],
+            caption="Refused, the cheapest first",
+        ),
     )
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 __all__ = ["Markup", "clean", "data_block", "join", "raw_block", "tag"]
 
-VOID = frozenset({"br", "circle", "hr", "input", "line", "meta", "path", "polyline", "rect"})
+VOID = frozenset({"br", "circle", "col", "hr", "input", "line", "meta", "path", "polyline", "rect"})
 NAME = re.compile(r"[a-zA-Z][a-zA-Z0-9-]*\Z")
 # What no page may hold, or what changes how the text beside it is read: control characters,
 # surrogates, non-characters, and marks that turn the direction of writing.

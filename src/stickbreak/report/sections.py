@@ -39,7 +39,9 @@ CHAPTERS = {
     "settings": "Settings",
 }
 MOST_RANKED = 60
+N_FACTS = 6  # at the top
 MOST_ASPECTS = 10  # columns of the table of profiles
+MOST_PROFILES = 38  # its lines: no higher than a sheet of paper
 
 
 class Section(NamedTuple):
@@ -85,20 +87,12 @@ def facts_of(structure: Any, subject: Subject) -> list[Fact]:
 
 
 def facts(subject: Subject) -> Markup:
-    """The facts at the top."""
+    """The six facts at the top: of the components, the structure's own, the fit, the checks."""
     n, total = len(subject.used), float(subject.counts.sum())
-    found = [Fact(subject.several.capitalize(), f"{n:,}", f"that hold {subject.unit}s")]
-    found += facts_of(subject.structure, subject)[:3]
-    laps, end = len(subject.trace), "settled" if subject.is_converged else "not settled"
-    if np.isfinite(subject.bound) and total > 0:
-        per = f"{subject.bound / total:.3f}".replace("-", "\u2212")
-        told = f"nats; {end}, {laps:,} {plural('lap', laps)}" if laps else "nats; by partial_fit"
-        found.append(Fact(f"{subject.objective.capitalize()} per {subject.unit}", per, told))
-    else:
-        found.append(Fact("Laps", f"{laps:,}", end if laps else "updated by partial_fit"))
-    fine, made = _tally(subject)
-    if made:
-        found.append(Fact("Checks", f"{fine} / {made}", "fine"))
+    first = [Fact(subject.several.capitalize(), f"{n:,}", f"that hold {subject.unit}s")]
+    first += facts_of(subject.structure, subject)[:3]
+    last = _of_the_fit(subject, total)
+    found = [*first, *_sizes(subject)[: N_FACTS - len(first) - len(last)], *last]
     return tag(
         "dl",
         *[
@@ -112,6 +106,37 @@ def facts(subject: Subject) -> Markup:
         ],
         class_="facts",
     )
+
+
+def _sizes(subject: Subject) -> list[Fact]:
+    """What can be said of all weights, to fill what facts of the structure leave."""
+    weights = subject.weights[subject.weights > 0]
+    largest = int(subject.used[0])
+    alike = float(np.exp(-(weights * np.log(weights)).sum()))
+    empty = len(subject.weights) - len(subject.used)
+    name = shortened(subject.name(largest), 24)
+    return [
+        Fact("Largest", percent(float(subject.weights[largest])), f"{subject.noun} {name}"),
+        Fact("Evenness", number(alike), f"{subject.several} of equal size have this entropy"),
+        Fact("Empty", f"{empty:,}", f"{plural(subject.noun, empty, subject.several)} without "
+             f"{subject.unit}s"),
+    ]  # fmt: skip
+
+
+def _of_the_fit(subject: Subject, total: float) -> list[Fact]:
+    """How far the fit came, and how many checks are fine."""
+    found = []
+    laps, end = len(subject.trace), "settled" if subject.is_converged else "not settled"
+    if np.isfinite(subject.bound) and total > 0:
+        per = f"{subject.bound / total:.3f}".replace("-", "\u2212")
+        told = f"nats; {end}, {laps:,} {plural('lap', laps)}" if laps else "nats; by partial_fit"
+        found.append(Fact(f"{subject.objective.capitalize()} per {subject.unit}", per, told))
+    else:
+        found.append(Fact("Laps", f"{laps:,}", end if laps else "updated by partial_fit"))
+    fine, made = _tally(subject)
+    if made:
+        found.append(Fact("Checks", f"{fine} / {made}", "fine"))
+    return found
 
 
 def _tally(subject: Subject) -> tuple[int, int]:
@@ -213,7 +238,7 @@ def write_profiles(subject: Subject) -> Markup | None:
     if profile is None or not len(profile.aspects) or subject.more.get("apart"):
         return None
     order = np.argsort(-profile.telling, kind="stable")[:MOST_ASPECTS]
-    ks = [int(k) for k in subject.shown[:40]]
+    ks = [int(k) for k in subject.shown[:MOST_PROFILES]]
     width, step, left = 96, 26, 70
     largest = float(np.abs(profile.values[ks][:, order]).max()) or 1.0
     parts = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -62,6 +63,12 @@ def write_rules(subject: Subject) -> Markup | None:
     return tag("figure", tag("figcaption", tag("h3", "Rules")), inside)
 
 
+def _called(subject: Subject, names: Iterable[Any]) -> list[int | None]:
+    """Components by their names, which are words or tags; None for others."""
+    found = {subject.names[k]: k for k in reversed(subject.ranks) if k in subject.names}
+    return [found.get(str(name)) for name in names]
+
+
 def _plain(value: Any) -> Any:
     return float(value) if isinstance(value, float | np.floating) else str(value)
 
@@ -76,7 +83,11 @@ def write_lexicon(subject: Subject) -> Markup | None:
         for word, found in lexicon
     ]
     inside = table(
-        ["word", "translations"], rows, caption="The commonest source words", id_="lexicon"
+        ["word", "translations"],
+        rows,
+        caption="The commonest source words",
+        keys=_called(subject, [word for word, _ in lexicon]),
+        id_="lexicon",
     )
     field = tag("label", "find a word ", tag("input", type="search"))
     find = tag("div", field, tag("output", ""), data_find="lexicon", hidden=True)
@@ -114,20 +125,21 @@ def _figure(subject: Subject, tree: Any, title: str) -> Markup:
     if "spans" in tree:
         return _brackets(subject, tree, title)
     if "heads" in tree:
-        return _heads(tree, title)
+        return _heads(subject, tree, title)
     return _cuts(tree, title)
 
 
-def _heads(tree: Any, title: str) -> Markup:
+def _heads(subject: Subject, tree: Any, title: str) -> Markup:
     words = tree["words"]
     rows = [
         [i + 1, word, "root" if head == 0 else f"{head} {words[head - 1]}", (percent(p), p)]
         for i, (word, head, p) in enumerate(zip(words, tree["heads"], tree["sure"], strict=True))
     ]
-    inside = table(["place", "word", "head", "posterior"], rows, caption="Heads of the words")
+    keys, header = _called(subject, words), ["place", "word", "head", "posterior"]
+    inside = table(header, rows, caption=f"{title}: heads of the words", keys=keys)
     least = min(range(len(words)), key=lambda i: tree["sure"][i])
     told = f"Least sure is the head of {words[least]}, with {percent(tree['sure'][least])}."
-    return figure(title, _arcs(tree, title), told, inside)
+    return figure(title, _arcs(tree, title, keys), told, inside)
 
 
 def _cuts(tree: Any, title: str) -> Markup:
@@ -151,11 +163,11 @@ def _cuts(tree: Any, title: str) -> Markup:
         for i, (w, p) in enumerate(zip(letters, sure, strict=True))
     ]
     header = ["place", "letter", "a segment", "posterior of a beginning"]
-    inside = table(header, rows, caption="Posteriors of beginnings")
+    inside = table(header, rows, caption=f"{title}: posteriors of beginnings")
     return figure(title, draw(width, top + 32, alt, parts), alt, inside)
 
 
-def _arcs(tree: Any, title: str) -> Markup:
+def _arcs(tree: Any, title: str, keys: list[int | None]) -> Markup:
     """Arcs from heads to words; the less sure, the fainter."""
     words, step = tree["words"], 76
     widest = max([abs(h - 1 - i) for i, h in enumerate(tree["heads"]) if h] or [1])
@@ -174,8 +186,9 @@ def _arcs(tree: Any, title: str) -> Markup:
             top = base - 16 - 32 * abs(head - 1 - i)
             line = f"M{start} {base - 16}C{start} {top} {x} {top} {x} {base - 16}"
             parts.append(tag("path", d=line, class_="curve", stroke_opacity=shade))
-        parts.append(tag("circle", cx=x, cy=base - 16, r="3", class_="unsure"))
-        parts.append(tag("text", shortened(words[i], 10), x=x, y=base, text_anchor="middle"))
+        dot = tag("circle", cx=x, cy=base - 16, r="3", class_="unsure")
+        word = tag("text", shortened(words[i], 10), x=x, y=base, text_anchor="middle")
+        parts.append(tag("g", dot, word, data_k=keys[i]))
     mean = float(np.mean(tree["sure"]))
     alt = f"{title}: heads of {len(words)} words; their mean posterior is {percent(mean)}."
     return draw(step * len(words), base + 12, alt, parts)
@@ -207,7 +220,7 @@ def _brackets(subject: Subject, tree: Any, title: str) -> Markup:
         least = min(known, key=lambda s: s[3])
         alt += f" Least sure is {' '.join(words[least[0] : least[1]])}, with {percent(least[3])}."
     rows = [[" ".join(words[b:e]), label, (percent(p), p)] for b, e, label, p, _ in reversed(spans)]
-    inside = table(["words", "label", "posterior"], rows, caption="Brackets")
+    inside = table(["words", "label", "posterior"], rows, caption=f"{title}: brackets")
     return figure(title, draw(step * len(words), base + 12, alt, parts), alt, inside)
 
 
@@ -216,16 +229,18 @@ def write_pairs(subject: Subject) -> Markup | None:
     pairs = subject.more.get("pairs")
     if not pairs:
         return None
-    return join(_grid(pair) for pair in pairs)
+    return join(_grid(subject, pair) for pair in pairs)
 
 
-def _grid(pair: Any) -> Markup:
+def _grid(subject: Subject, pair: Any) -> Markup:
     source, target = ["(none)", *pair["source"]], pair["target"]
+    keys = _called(subject, source)
     posterior, step, left = pair["posterior"], 30, 110
     parts = []
     for i, word in enumerate(source):
         y = 20 + step * i
-        parts.append(tag("text", shortened(word, 14), x=left - 6, y=y + 20, text_anchor="end"))
+        name = tag("text", shortened(word, 14), x=left - 6, y=y + 20, text_anchor="end")
+        parts.append(tag("g", name, data_k=keys[i]))
     for j in range(len(target)):
         x = left + step * j
         parts.append(tag("text", str(j + 1), x=x + step / 2, y=14, text_anchor="middle"))
@@ -250,7 +265,9 @@ def _grid(pair: Any) -> Markup:
     alt = f"Pair {pair['number']}: least sure is {target[least]}, linked to "
     alt += f"{source[int(best[least])]} with {percent(float(posterior[least].max()))}."
     header = ["place", "target word", "linked to", "posterior"]
-    inside = table(header, rows, caption="The best link of each target word")
+    linked = [keys[int(i)] for i in best]
+    caption = f"Pair {pair['number']}: the best link of each target word"
+    inside = table(header, rows, caption=caption, keys=linked)
     image = draw(left + step * len(target) + 4, 26 + step * len(source), alt, parts)
     note = f"{alt} Columns are target words: {' '.join(target)}. Numbers are percent."
     return figure(f"Pair {pair['number']}", image, note, inside)

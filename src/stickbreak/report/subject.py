@@ -30,7 +30,7 @@ class Observed:
     sure, mean_certainty : share of rows above 0.95, and the mean
     overlap : (K, K) mean probability of another component for the rows of one
     score, score_error : mean log predictive density per row, and its standard error
-    worst : (row, log density, why) of the rows explained worst
+    worst : (row, log density, why) of the rows explained worst; worst_in : their components
     typical : rows explained best, of each component
     rows, numbers, labels : a sample (m, D), row numbers, components
     paths, unsure : states of the rows of each sequence, and where they are unsure
@@ -49,6 +49,7 @@ class Observed:
     score: float = float("nan")
     score_error: float = float("nan")
     worst: Sequence[tuple[int, float, str]] = ()
+    worst_in: Sequence[int] = ()
     typical: Mapping[int, Sequence[int]] = field(default_factory=dict)
     rows: Array | None = None
     numbers: Array | None = None

@@ -150,7 +150,9 @@ def write_scatter(subject: Subject) -> Markup | None:
     axes = tag("div", id="scatter-axes", hidden=True)
     note = "Ellipses are two standard deviations. "
     note += f"{n:,} of {observed.n_rows:,} rows. " if observed is not None and n else ""
-    note += "The two columns that tell most come first."
+    more = len(subject.columns) - len(given["columns"])
+    note += "The two columns that tell most come first"
+    note += f", and {more:,} that tell less cannot be chosen." if more > 0 else "."
     numbers = _ellipse_table(subject, given)
     return figure("Rows and components", join([axes, image]), note, numbers, kind="scatter")
 
@@ -234,7 +236,9 @@ def write_groups(subject: Subject) -> Markup | None:
         for name, share in observed.groups.items()
     ]
     title = tag("h3", "By group")
-    inside = table(header, rows, caption=f"Shares of {subject.several} by group")
+    columns = [None, *[int(k) for k in subject.shown[:20]]]
+    caption = f"Shares of {subject.several} by group"
+    inside = table(header, rows, caption=caption, columns=columns)
     told = None
     if not subject.shows_texts:
         few = f", those of fewer than {FEWEST} left out" if subject.keeps == "none" else ""
@@ -290,7 +294,8 @@ def write_overlap(subject: Subject) -> Markup | None:
     share, i, j = rows[0]
     told = f"Least apart are {subject.name(i)} and {subject.name(j)}: {percent(share)} of the "
     told += f"probability of their {subject.unit}s is with the other."
-    inside = table(["pair", "shared"], lines, caption="The pairs that share most")
+    keys = [(i, j) for _, i, j in rows[:10]]
+    inside = table(["pair", "shared"], lines, caption="The pairs that share most", keys=keys)
     return tag("figure", tag("figcaption", tag("h3", "Overlap")), tag("p", told), inside)
 
 
@@ -302,9 +307,10 @@ def write_worst(subject: Subject) -> Markup | None:
     rows = [[row, (number(score), score), told] for row, score, told in observed.worst]
     why = "where, and because of" if observed.paths else "because of"
     header = [subject.unit, "log density", why]
+    keys = [k if k in subject.ranks else None for k in observed.worst_in] or None
     return tag(
         "div",
         tag("h3", f"{subject.unit.capitalize()}s explained worst"),
-        table(header, rows, caption="The least probable under the model"),
+        table(header, rows, caption="The least probable under the model", keys=keys),
         class_="wide",
     )

@@ -221,7 +221,9 @@ def write_pairs(subject: Subject) -> Markup | None:
         [f"{subject.name(i)} and {subject.name(j)}", (f"{c:+.2f}".replace("-", "\u2212"), c)]
         for c, i, j in pairs[:10]
     ]
-    inside = table(["pair", "correlation of shares"], rows, caption="Topics that go together")
+    keys = [(i, j) for _, i, j in pairs[:10]]
+    header = ["pair", "correlation of shares"]
+    inside = table(header, rows, caption="Topics that go together", keys=keys)
     return tag(
         "figure", tag("figcaption", tag("h3", "Topics in documents")), tag("p", told), inside
     )
@@ -232,14 +234,13 @@ def write_coherence(subject: Subject) -> Markup | None:
     observed = subject.observed
     if observed is None or observed.coherence is None:
         return None
+    keys = [k for k in map(int, subject.shown) if np.isfinite(observed.coherence[k])]
+    keys.sort(key=lambda k: float(observed.coherence[k]))  # type: ignore[index]
     rows = [
         [subject.name(k), (f"{observed.coherence[k]:.2f}".replace("-", "\u2212"),
                            float(observed.coherence[k])), subject.more["apart"][k]]
-        for k in map(int, subject.shown)
-        if np.isfinite(observed.coherence[k])
+        for k in keys
     ]  # fmt: skip
-    rows.sort(key=lambda row: row[1][1])
-    keys = None
     header = ["topic", "coherence", "words"]
     caption = "Coherence (NPMI of the 8 most probable words in these documents), the lowest first"
     inside = table(header, rows, caption=caption, keys=keys)

@@ -7,6 +7,9 @@
   function select(k, keep) {
     main.classList.toggle("selecting", k !== null);
     all("[data-k]").forEach(function (e) { e.classList.toggle("on", e.dataset.k === k); });
+    all("[data-ks]").forEach(function (e) {
+      e.classList.toggle("on", e.dataset.ks.split(" ").includes(k));
+    });
     all("[data-pick]").forEach(function (e) {
       if (e.dataset.pick === (k === null ? "all" : k)) { e.setAttribute("aria-current", "true"); }
       else { e.removeAttribute("aria-current"); }
