@@ -246,6 +246,42 @@ def test_manners_of_chains():
     assert states.shape == (30,)
 
 
+SAMPLED = {
+    "batch": sb.BatchVB(max_iter=15),
+    "memoized": sb.MemoizedVB(n_batches=2, max_iter=15),
+    "stochastic": sb.StochasticVB(batch_size=2, max_iter=8),
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("engine", SAMPLED)
+@pytest.mark.parametrize("cls", [sb.HSMM, sb.HDPHSMM])
+def test_drawn_segments_find_the_states(cls, engine):
+    settings = {"duration_inference": "sampled", "random_state": 0, "init": "k-means++"}
+    model = cls(3, inference=SAMPLED[engine], **settings).fit(X)
+    np.testing.assert_array_equal(states_by_mean(model)[model.labels_[0]], TRUTH)
+    assert np.isfinite(model.lower_bound_)
+    assert all(record.bound is None for record in model.trace_)
+    assert model.counts_.sum() == pytest.approx(3 * len(X[0]))
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_drawn_segments_count_as_often_as_their_sequences():
+    settings = {"duration_inference": "sampled", "max_iter": 10, "random_state": 0}
+    weights = [2.5, 0.0, 0.5]
+    model = sb.HSMM(3, init="k-means++", **settings).fit(X, sample_weight=weights)
+    found = model.durations_
+    assert model.counts_.sum() == pytest.approx(sum(weights) * len(X[0]))
+    # every draw is the truth: five segments of each sequence, whose lengths are those of LENGTHS
+    order = np.argsort(model.means_[:, 0])
+    np.testing.assert_allclose(found.segments[order], 3.0 * np.array([2, 2, 1]), atol=0.05)
+    holes = [np.c_[x, x[::-1]] for x in X]
+    holes[0][3, 0] = np.nan
+    with pytest.raises(ValueError, match=r"DiagonalGaussian.*duration_inference='embedded'"):
+        sb.HSMM(3, **settings).fit(holes)
+    assert np.isfinite(sb.HSMM(3, family="diagonal", **settings).fit(holes).score(holes))
+
+
 @pytest.mark.filterwarnings("ignore")
 def test_births_and_deletes_find_the_states():
     data = make_sequences(6, seed=3)

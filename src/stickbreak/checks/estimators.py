@@ -37,8 +37,6 @@ SEQUENCE_CHECKS = {
 }  # cannot hold for rows of units that count as a whole
 ORDER = "rows are scored given those before them, which shows where a fit has several states"
 DRAWN_CHECKS = {
-    "check_sample_weights_list": "labels are drawn, one for each row, so weights are 0 or 1; the "
-    "check gives 3",
     "check_methods_sample_order_invariance": ORDER,
     "check_methods_subset_invariance": ORDER,
 }  # cannot hold where segments are drawn

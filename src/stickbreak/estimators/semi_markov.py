@@ -42,7 +42,8 @@ class HSMM(SegmentModel):
     duration_inference : "exact", sums over all lengths, whose time is rows x longest segment x
         states; or, for `NegativeBinomial` and `Geometric` in time linear in the rows, "embedded",
         a chain with sub-states for the most probable number of stages of each state; or "sampled",
-        the average of `n_samples` segmentations drawn under drawn parameters, without a bound.
+        the average of `n_samples` segmentations drawn under drawn parameters, without a bound; it
+        takes Gaussians with full covariance for complete rows only: `family="diagonal"` for others.
     n_samples : segmentations of every sequence that "sampled" draws in each step.
     right_censored, left_censored : whether a sequence may end, or begin, within a segment, whose
         length is then known in part. The second is for "exact".

@@ -237,10 +237,11 @@ class DrawnScores(QuadraticScores):
         """Add moments about each component's anchor."""
         if isinstance(rows, PartialRows) and len(rows.places):
             raise ValueError(
-                "Gibbs draws no missing entries of Gaussians with full covariance, and "
+                "no missing entries of Gaussians with full covariance are drawn, and "
                 f"{len(rows.places)} rows of a block lack "
                 "some; use DiagonalGaussian, whose columns leave them out exactly, or a "
-                "variational engine such as BatchVB"
+                "variational engine such as BatchVB (for durations with "
+                "duration_inference='embedded' or 'exact')"
             )
         super().collect(rows, shares, out)
 

@@ -57,7 +57,7 @@ class AveragedDraws(MeanLog):
         """The mean counts of the labelings of one batch; no local bound."""
         if self.rng is None:
             return super().visit(model, counts, params, batch, warm, watches, pool)
-        draw, total = Draw(self.rng), Tally(counts.empty())
+        draw, total = _DrawPart(self.rng), Tally(counts.empty())
         for _ in range(self.n_draws):
             total.add(draw.visit(model, counts, params, batch, None, (), pool)[0])
         return total.summary().scale(1.0 / self.n_draws), None
@@ -69,3 +69,12 @@ class AveragedDraws(MeanLog):
     def learn(self, model: Model, total: Summary) -> Model:
         """The model itself: without a bound, nothing tells which hyperparameters are better."""
         return model
+
+
+class _DrawPart(Draw):
+    """One labeling of those that are averaged."""
+
+    def local_model(self, model: Model) -> Model:
+        """The model that draws labels, whose counts may be weighted."""
+        assert self.rng is not None
+        return model.averaging(self.rng)

@@ -15,7 +15,15 @@ from stickbreak.families.base import BaseFamily
 from stickbreak.priors import BasePrior, Sticks, SymmetricDirichlet
 from stickbreak.protocols import Array, Pool, Rule, Watch
 from stickbreak.stats import SERIAL, SYMBOL, Edit, Field, Fields, Filler, Permute, Summary
-from stickbreak.structures import BaseStructure, Best, Drawn, Expected, Independent, LocalStep
+from stickbreak.structures import (
+    BaseStructure,
+    Best,
+    Drawn,
+    DrawnPart,
+    Expected,
+    Independent,
+    LocalStep,
+)
 
 from . import lanes
 from .potentials import ModelPotentials
@@ -69,6 +77,10 @@ class Model:
     def drawing(self, rng: np.random.Generator) -> Model:
         """The same model whose local step draws a labeling."""
         return replace(self, step=Drawn(rng))
+
+    def averaging(self, rng: np.random.Generator) -> Model:
+        """The same model whose local step draws one of several labelings to average."""
+        return replace(self, step=DrawnPart(rng))
 
     def for_draws(self) -> Model:
         """The same model with a prior whose parameters can be drawn."""

@@ -9,14 +9,14 @@ from .document import Document, Group
 from .independent import Independent
 from .long_units import LongUnit
 from .semimarkov import EmbeddedSemiMarkov, SemiMarkov
-from .steps import Best, Drawn, Expected, LocalStep
+from .steps import Best, Drawn, DrawnPart, Expected, LocalStep
 from .templates import SlotTemplates
 from .tree import TableTree, Tree
 
 __all__ = [
     "Annotation", "BagAlignment", "BaseStructure", "Best", "Chain", "ChainAlignment", "Dependency",
-    "Division", "Document", "Drawn", "EmbeddedSemiMarkov", "Expected", "Group", "Independent",
-    "LocalStep", "LongUnit", "Piece", "SemiMarkov", "SlotTemplates", "TableChain", "TableTree",
-    "Tree",
+    "Division", "Document", "Drawn", "DrawnPart", "EmbeddedSemiMarkov", "Expected", "Group",
+    "Independent", "LocalStep", "LongUnit", "Piece", "SemiMarkov", "SlotTemplates", "TableChain",
+    "TableTree", "Tree",
     "row_evidence",
 ]  # fmt: skip

@@ -17,7 +17,7 @@ from .labels import require_single
 if TYPE_CHECKING:
     from .base import BaseStructure
 
-__all__ = ["Best", "Drawn", "Expected", "LocalStep"]
+__all__ = ["Best", "Drawn", "DrawnPart", "Expected", "LocalStep"]
 
 Infer = Callable[[Potentials, Batch, Fields | None, Out], Local]
 
@@ -109,6 +109,16 @@ class Drawn(Expected):
         """Random numbers of a block's rows. Weights are 0 or 1: a copy would need its own label."""
         assert warm is not None
         require_single(block)
+        return warm["uniform"]
+
+
+@dataclass(frozen=True, eq=False)
+class DrawnPart(Drawn):
+    """One of the labelings whose average stands for the posterior: its counts can be weighted."""
+
+    def uniforms(self, block: Batch, warm: Fields | None) -> Array:
+        """Random numbers of a block's rows, whatever their weights."""
+        assert warm is not None
         return warm["uniform"]
 
 
