@@ -142,22 +142,6 @@ def test_forecasts_of_autoregressions_go_from_row_to_row():
     assert found.rows[0, 0, 0] == pytest.approx(shares @ values)
 
 
-@pytest.mark.slow
-def test_drawn_parameters_score_about_as_well_as_their_means(model):
-    mean = model.score_sequences(X)
-    drawn = model.score_sequences(X, draws=30, random_state=0)
-    assert np.abs(drawn - mean).max() < 8.0
-    np.testing.assert_array_equal(drawn, model.score_sequences(X, draws=30, random_state=0))
-    for cls in (sb.HMM, sb.HDPHMM):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            chain = cls(3, **QUIET).fit(X)
-        scores = chain.score_sequences(X, draws=30, random_state=0)
-        assert np.abs(scores - chain.score_sequences(X)).max() < 8.0
-    with pytest.raises(ValueError, match="draws"):
-        model.score_sequences(X, draws=0)
-
-
 def test_models_survive_files(model, tmp_path):
     for one in (model, fitted(duration=sb.NegativeBinomial(r_max=3)), fitted(duration="free")):
         one.save(tmp_path / "model")

@@ -58,16 +58,21 @@ CLASSES: dict[str, tuple[Make, Callable[[], Any], Mapping[str, Any]]] = {
     "hmm": (partial(sb.HMM, 30), rows, SEQUENCES),
     "hdp-hmm": (partial(sb.HDPHMM, 30), rows, SEQUENCES),
     "hsmm": (partial(sb.HSMM, 8, max_duration=10), rows, SEQUENCES),
+    "stages": (partial(sb.HDPHSMM, 8, duration_inference="embedded"), rows, SEQUENCES),
+    "drawn-segments": (
+        partial(sb.HSMM, 8, duration_inference="sampled", n_samples=3), rows, SEQUENCES,
+    ),
     "topics": (partial(sb.LatentDirichletAllocation, 40), words, {}),
     "pcfg": (partial(sb.PCFG, 6), sentences, {}),
     "dmv": (sb.DMV, sentences, {}),
-}
+}  # fmt: skip
 ENGINES: dict[str, Make] = {
     "batch": sb.BatchVB,
     "memoized": partial(sb.MemoizedVB, n_batches=10, memory_limit=0),
     "collapsed": partial(sb.CollapsedVB, n_batches=5, memory_limit=0),
 }
-NAMES = [f"{engine}-{name}" for engine in ENGINES for name in CLASSES]
+REFUSED = ("collapsed-drawn-segments",)
+NAMES = [f"{e}-{name}" for e in ENGINES for name in CLASSES if f"{e}-{name}" not in REFUSED]
 
 
 def data_of(name: str) -> tuple[Any, Mapping[str, Any]]:

@@ -18,14 +18,10 @@ from small_disks import SIZE, Filling, mounted, small_disk  # noqa: F401
 import stickbreak as sb
 from stickbreak.data import room
 from stickbreak.inference import MemoizedVB, read_checkpoint
+from tests.inference.killed_spills import NAMES
 
 KILLER = Path(__file__).parent / "killed_spills.py"
 KILLS = int(os.environ.get("STICKBREAK_KILLS", "5"))  # of each kind
-NAMES = [
-    f"{engine}-{kind}"
-    for engine in ("batch", "memoized", "collapsed")
-    for kind in ("mixture", "hmm", "hdp-hmm", "hsmm", "topics", "pcfg", "dmv")
-]
 RNG = np.random.default_rng(4)
 ROWS = RNG.normal(size=(600, 6)) + 4 * RNG.normal(size=(4, 6))[RNG.integers(0, 4, 600)]
 WORDS = RNG.multinomial(40, RNG.dirichlet(np.full(60, 0.1), 5)[RNG.integers(0, 5, 120)].squeeze())

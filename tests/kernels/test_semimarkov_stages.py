@@ -102,7 +102,7 @@ def test_sequences_side_by_side_are_sums_of_single_ones(right):
 
 
 @censored
-def test_the_check_problem_of_censored_ends(right):
+def test_the_last_stages_are_summed_for_weights_that_do_not_sum_to_one(right):
     """Of 500 rows the sum over what is to come is not that of weights that sum to one."""
     given = problem(5, 2, 500, 0.5)
     assert run(given, right)[0] == pytest.approx(by_lengths(given, right)[0], rel=1e-12)

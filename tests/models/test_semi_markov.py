@@ -57,6 +57,20 @@ def test_bound_never_drops_with_batches_and_cut_segments(make, law):
     assert rises.min() > -1e-8
 
 
+@pytest.mark.parametrize("make", [finite_hsmm, hdp_hsmm])
+@pytest.mark.parametrize("law", [NegativeBinomial(r=3), Geometric()], ids=["r=3", "geometric"])
+def test_bound_never_drops_by_a_given_number_of_stages(make, law):
+    """With r given no lengths are drawn: stages have the exact posterior, of any length."""
+    model = make(FAMILY, duration=law, duration_inference="embedded")
+    data = Sequences(np.tile(ROWS, (3, 1)), offsets=np.arange(0, 31, 5))
+    start = from_blocks(model, data, 3, np.random.default_rng(1), length=2)
+    engine = MemoizedVB(n_batches=3, max_iter=12, tol=0.0, moves=None, trace_visits=True)
+    found = run(model, engine, data, start)
+    assert np.diff(np.array(found.trace.visits)).min() > -1e-8
+    whole = run(model, BatchVB(max_iter=12, tol=0.0), data, start)
+    assert np.diff(whole.trace.bound).min() > -1e-9
+
+
 def test_one_step_of_all_data_with_rate_one_is_a_lap():
     model = finite_hsmm(FAMILY, max_duration=8)
     start = from_blocks(model, DATA, 2, np.random.default_rng(0), length=2)
