@@ -267,3 +267,23 @@ def test_segments_are_drawn_with_their_exact_probabilities(right):
     seen = np.bincount(codes, minlength=3**T) / n_draws
     p = np.array(list(expected.values()))
     np.testing.assert_array_less(np.abs(seen - p), 5 * np.sqrt(p / n_draws) + 1e-12)
+
+
+def test_segments_of_one_row_have_no_stays_less_than_none():
+    """Rows less segments are rounded: a checkpoint refuses counts below zero."""
+    rng, K, T = np.random.default_rng(0), 4, 60
+    path = np.arange(T) % K
+    evidence = np.where(np.arange(K)[:, None] == path, 0.0, -40.0) + rng.normal(size=(K, T))
+    lengths = np.full(K, np.log(1e-12)), np.log1p(-rng.uniform(0.1, 0.5, K)), np.ones(K)
+    given = evidence, np.zeros(K), rng.normal(size=(K, K)), lengths
+    for weight in rng.uniform(0.5, 2.0, 10):
+        assert run(given, True, weight)[2]["stays"].min() >= 0.0
+        pieces = StagePieces(
+            lambda begin, end: evidence[:, begin:end].copy(), [0, 20, 40, T],
+            *given[1:3], lengths, None, True,
+        )  # fmt: skip
+        counts = {"start": np.zeros(K), "transition": np.zeros((K, K))}
+        counts |= {"segments": np.zeros(K), "stays": np.zeros(K)}
+        for _ in pieces.smooth(weight, **counts):
+            pass
+        assert counts["stays"].min() >= 0.0

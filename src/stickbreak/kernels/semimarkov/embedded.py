@@ -60,7 +60,8 @@ def smooth_stages(
     transition += counts.steps * tables.transition[:K, :K]
     segments += counts.segments
     seen = states.sum(1)
-    stays += seen - counts.segments + counts.extra
+    # never below zero, as the difference of two sums may be where all segments have one row
+    stays += np.maximum(seen - counts.segments + counts.extra, 0.0)
     for s, own in failed.items():
         here, free = slice(int(offsets[s]), int(offsets[s + 1])), _everywhere(n, is_free)
         job.log_z[s] = _by_lengths(
@@ -291,7 +292,7 @@ class StagePieces:
         tables, K = self.tables, self.K
         y = tables.close * (weight / self.total)
         here, found = self.here * weight, np.zeros(len(tables.start))
-        stays += (self.last * y * tables.extra).sum(0)[:K]
+        own = (self.last * y * tables.extra).sum(0)[:K]
         for p in range(len(self.bounds) - 2, -1, -1):
             rows, is_free, ended, begun, scale, *_ = self._forward(p, self.marks[p].copy())
             future, shares = np.empty(rows.shape), np.empty(rows.shape)
@@ -307,10 +308,10 @@ class StagePieces:
             transition += (ended[:, :K].T @ future[:, :K]) * tables.transition[:K, :K]
             out = np.empty((K, len(rows)))
             write_rows(shares, rows, weight, K, 0, out)
-            stays += out.sum(1)
+            own += out.sum(1)
             yield self.bounds[p], self.bounds[p + 1], out
         segments += found[:K]
-        stays -= found[:K]
+        stays += np.maximum(own - found[:K], 0.0)
 
     def draw(self, uniforms):
         """Yields (begin, end, path) of a random path, last piece to first.
