@@ -11,7 +11,7 @@ from scipy.special import logsumexp
 
 import stickbreak as sb
 from stickbreak.data import Batch, Sequences, measure
-from stickbreak.estimators.sequence_answers import drawn_potentials
+from stickbreak.estimators.given_sequences import drawn_potentials
 from stickbreak.inference import MeanLog
 from stickbreak.models import finite_hmm, hdp_hmm
 

@@ -191,18 +191,6 @@ def test_one_whole_stochastic_step_is_one_lap(form):
     np.testing.assert_allclose(once.durations_.mean, lap.durations_.mean, rtol=1e-9)
 
 
-def test_known_change_points_are_kept():
-    points = [np.r_[0, np.cumsum(LENGTHS)[:-1]]] * 3
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        model = sb.HSMM(3, max_duration=20, **QUIET).fit(X, change_points=points)
-    noisy = [x + np.random.default_rng(1).normal(0, 5, x.shape) for x in X]
-    found = model.predict_segments(noisy, change_points=points)
-    assert set(found.start) <= set(points[0].tolist())
-    alone = model.predict_segments(noisy[0], change_points=points[0])
-    assert set(alone.start) <= set(points[0].tolist())
-
-
 @pytest.mark.filterwarnings("ignore")
 def test_manners_of_chains():
     stacked, lengths = np.concatenate(X), [len(x) for x in X]

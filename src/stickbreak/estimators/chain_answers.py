@@ -10,7 +10,7 @@ from stickbreak.reading import Rows, Values
 from stickbreak.stats import Array
 
 from .forecasts import Forecast, OnlineFilter, forecast_rows
-from .sequence_answers import ask
+from .given_sequences import ask
 from .sequence_fits import SequenceEstimator
 
 __all__ = ["filter_chain", "forecast_chain", "long_run_shares", "stay_lengths"]
@@ -76,7 +76,8 @@ def forecast_chain(
     ((1, 3, 2), (1, 3, 1))
     """
     require_whole(horizon=horizon)
-    fitted, table, potentials = ask(self, "mean", X, lengths, sequence_id, context)
+    given = self._given(X, lengths=lengths, sequence_id=sequence_id, context=context)
+    fitted, table, potentials = ask(self, "mean", given)
     with workers(self.n_jobs) as pool:
         return forecast_rows(fitted, potentials, table, horizon, pool)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from stickbreak.structures.semimarkov import check_change_points, segments_of
 from .engine_choice import pick_engine
 from .engine_runs import Task
 from .forecasts import Forecast
+from .given_sequences import ask, check_method
 from .segment_forecasts import (
     Durations,
     SegmentFilter,
@@ -30,8 +31,7 @@ from .segment_forecasts import (
     rest_of_segments,
     summarize_lengths,
 )
-from .sequence_answers import METHODS, ask
-from .sequence_fits import SequenceEstimator
+from .segment_rows import SegmentRows
 
 __all__ = ["SegmentModel"]
 
@@ -39,7 +39,7 @@ __all__ = ["SegmentModel"]
 MOST_WORK = 1e13
 
 
-class SegmentModel(SequenceEstimator):
+class SegmentModel(SegmentRows):
     """Fits and answers of semi-Markov models."""
 
     duration: str | BaseDuration
@@ -210,8 +210,7 @@ class SegmentModel(SequenceEstimator):
         >>> found.start.tolist(), found.length.tolist()
         ([0, 20, 50], [20, 30, 10])
         """
-        if method not in METHODS:
-            raise ValueError(f"unknown method {method!r}; choose one of {', '.join(METHODS)}")
+        check_method(method)
         given = self._given(
             X, lengths=lengths, sequence_id=sequence_id, context=context,
             change_points=change_points,
@@ -230,7 +229,13 @@ class SegmentModel(SequenceEstimator):
         return Segments(found.unit, begin, end, found.state, end - begin)
 
     def predict_remaining(
-        self, X: Rows, *, lengths: Values = None, sequence_id: Values = None, context: Values = None
+        self,
+        X: Rows,
+        *,
+        lengths: Values = None,
+        sequence_id: Values = None,
+        context: Values = None,
+        change_points: Any = None,
     ) -> Array:
         """How many rows of the last segment of each sequence are still to come.
 
@@ -240,8 +245,13 @@ class SegmentModel(SequenceEstimator):
         Parameters
         ----------
         X, lengths, sequence_id, context : as in `fit`.
+        change_points : as in `fit`; after the last row segments may begin anywhere.
         """
-        fitted, table, potentials = ask(self, "mean", X, lengths, sequence_id, context)
+        given = self._given(
+            X, lengths=lengths, sequence_id=sequence_id, context=context,
+            change_points=change_points,
+        )  # fmt: skip
+        fitted, table, potentials = ask(self, "mean", given)
         ages, duration, _ = last_ages(fitted, potentials, table)
         return rest_of_segments(ages, duration)
 
@@ -266,6 +276,7 @@ class SegmentModel(SequenceEstimator):
         lengths: Values = None,
         sequence_id: Values = None,
         context: Values = None,
+        change_points: Any = None,
     ) -> Forecast:
         """What comes after the last row of each sequence.
 
@@ -276,6 +287,7 @@ class SegmentModel(SequenceEstimator):
         Parameters
         ----------
         X, lengths, sequence_id, context : as in `fit`.
+        change_points : as in `predict_remaining`.
         horizon : how many rows ahead.
 
         Returns
@@ -284,71 +296,13 @@ class SegmentModel(SequenceEstimator):
         S sequences.
         """
         require_whole(horizon=horizon)
-        fitted, table, potentials = ask(self, "mean", X, lengths, sequence_id, context)
+        given = self._given(
+            X, lengths=lengths, sequence_id=sequence_id, context=context,
+            change_points=change_points,
+        )  # fmt: skip
+        fitted, table, potentials = ask(self, "mean", given)
         with workers(self.n_jobs) as pool:
             return forecast_segments(fitted, potentials, table, horizon, pool)
-
-    # ------------------------------------------------------------------------------------ fits
-
-    def fit(
-        self,
-        X: Rows,
-        y: Values = None,
-        *,
-        lengths: Values = None,
-        sequence_id: Values = None,
-        labels: Values = None,
-        sample_weight: Values = None,
-        context: Values = None,
-        change_points: Any = None,
-    ) -> Self:
-        """Fit to sequences.
-
-        Parameters
-        ----------
-        X, y, lengths, sequence_id, labels, sample_weight, context : as in `HMM.fit`.
-        change_points : rows at which a segment may begin, counted within a sequence from 0, which
-            must be one of them: an array of numbers for one sequence, a list of them for several.
-            Default: every row.
-
-        Returns
-        -------
-        self
-        """
-        given = self._given(
-            X, y, lengths=lengths, sequence_id=sequence_id, labels=labels,
-            sample_weight=sample_weight, context=context, change_points=change_points,
-        )  # fmt: skip
-        return self._fit(given)
-
-    def resume(
-        self,
-        X: Rows,
-        y: Values = None,
-        *,
-        lengths: Values = None,
-        sequence_id: Values = None,
-        labels: Values = None,
-        sample_weight: Values = None,
-        context: Values = None,
-        change_points: Any = None,
-    ) -> Self:
-        """Continue an interrupted fit from `inference.checkpoint`, bit for bit.
-
-        Parameters
-        ----------
-        X, y, lengths, sequence_id, labels, sample_weight, context, change_points : as given to the
-            interrupted `fit`. Other data or settings are refused.
-
-        Returns
-        -------
-        self
-        """
-        given = self._given(
-            X, y, lengths=lengths, sequence_id=sequence_id, labels=labels,
-            sample_weight=sample_weight, context=context, change_points=change_points,
-        )  # fmt: skip
-        return self._resume(given)
 
 
 def _companion(points: Any, shape: Shape) -> Companion:

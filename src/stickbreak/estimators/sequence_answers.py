@@ -2,47 +2,37 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.special import logsumexp
 
-from stickbreak.inference import Draw, workers
-from stickbreak.models import Model, ModelPotentials
 from stickbreak.parameters import require_whole
-from stickbreak.reading import Given, Rows, Stack, Values
-from stickbreak.stats import Array, Fields, Summary
+from stickbreak.reading import Rows, Values
+from stickbreak.stats import Array
 
 from .apart import answer_apart, is_apart
 from .base import RandomState
-from .fitted import Fitted
-from .forecasts import draw_sequences, fill_gaps
+from .forecasts import draw_sequences
+from .given_sequences import (
+    best_path,
+    check_method,
+    filled,
+    filtered_shares,
+    mean_score,
+    row_scores,
+    sequence_scores,
+    shares_of,
+    states_of,
+)
 
 if TYPE_CHECKING:
     from .sequence_fits import SequenceEstimator
 
 __all__ = [
-    "METHODS", "ask", "decode", "drawn_potentials", "filter_proba", "impute", "predict",
-    "predict_proba", "sample", "score", "score_samples", "score_sequences",
+    "decode", "filter_proba", "impute", "predict", "predict_proba", "sample", "score",
+    "score_samples", "score_sequences",
 ]  # fmt: skip
-
-METHODS = ("marginal", "viterbi")
-
-
-def ask(
-    self: SequenceEstimator,
-    parameters: str,
-    X: Rows,
-    lengths: Values,
-    sequence_id: Values,
-    context: Values,
-) -> tuple[Fitted, Stack, ModelPotentials]:
-    """The fitted model, the sequences read for it, and the potentials to use."""
-    given = self._given(X, lengths=lengths, sequence_id=sequence_id, context=context)
-    fitted, table = self._use(given)
-    return fitted, table, self._potentials_of(fitted, parameters)
 
 
 def predict(
@@ -75,23 +65,12 @@ def predict(
     (n,) array, or a list of (T,) arrays where X is a list. The first rows of an autoregression,
     which are context only, get the state of the first row that is modeled.
     """
-    if method not in METHODS:
-        raise ValueError(f"unknown method {method!r}; choose one of {', '.join(METHODS)}")
+    check_method(method)
     if is_apart(X, out):
         where = {"lengths": lengths, "sequence_id": sequence_id, "context": context}
         return answer_apart(self, "predict", X, out, **where, method=method, parameters=parameters)
-    if method == "viterbi":
-        return decode(
-            self,
-            X,
-            lengths=lengths,
-            sequence_id=sequence_id,
-            context=context,
-            parameters=parameters,
-        )[1]
-    fitted, table, potentials = ask(self, parameters, X, lengths, sequence_id, context)
-    with workers(self.n_jobs) as pool:
-        return table.shape.answer(self._decode(fitted, potentials, table.whole(), pool))
+    given = self._given(X, lengths=lengths, sequence_id=sequence_id, context=context)
+    return states_of(self, given, method, parameters)
 
 
 def decode(
@@ -115,10 +94,8 @@ def decode(
         potentials of variational Bayes it is the expected log of that.
     states : as `predict` gives them.
     """
-    fitted, table, potentials = ask(self, parameters, X, lengths, sequence_id, context)
-    with workers(self.n_jobs) as pool:
-        path, value = fitted.model.best_paths(potentials, table.whole(), pool)
-    return float(value.sum()), table.shape.answer(path)
+    given = self._given(X, lengths=lengths, sequence_id=sequence_id, context=context)
+    return best_path(self, given, parameters)
 
 
 def predict_proba(
@@ -144,10 +121,8 @@ def predict_proba(
     if is_apart(X, out):
         where = {"lengths": lengths, "sequence_id": sequence_id, "context": context}
         return answer_apart(self, "predict_proba", X, out, **where, parameters=parameters)
-    fitted, table, potentials = ask(self, parameters, X, lengths, sequence_id, context)
-    with workers(self.n_jobs) as pool:
-        shares = fitted.local_model.shares(potentials, table.whole(), pool)
-    return table.shape.answer(shares)
+    given = self._given(X, lengths=lengths, sequence_id=sequence_id, context=context)
+    return shares_of(self, given, parameters)
 
 
 def filter_proba(
@@ -167,9 +142,8 @@ def filter_proba(
     ----------
     X, lengths, sequence_id, context : as in `fit`.
     """
-    fitted, table, potentials = ask(self, "mean", X, lengths, sequence_id, context)
-    with workers(self.n_jobs) as pool:
-        return table.shape.answer(fitted.model.filter(potentials, table.whole(), pool))
+    given = self._given(X, lengths=lengths, sequence_id=sequence_id, context=context)
+    return filtered_shares(self, given)
 
 
 def impute(
@@ -189,9 +163,8 @@ def impute(
     ----------
     X, lengths, sequence_id, context : as in `fit`.
     """
-    fitted, table, potentials = ask(self, "fitted", X, lengths, sequence_id, context)
-    with workers(self.n_jobs) as pool:
-        return fill_gaps(fitted, potentials, table, pool)
+    given = self._given(X, lengths=lengths, sequence_id=sequence_id, context=context)
+    return filled(self, given)
 
 
 def score_samples(
@@ -219,18 +192,7 @@ def score_samples(
         where = {"lengths": lengths, "sequence_id": sequence_id, "context": context}
         return answer_apart(self, "score_samples", X, out, **where)
     given = self._given(X, lengths=lengths, sequence_id=sequence_id, context=context)
-    table, steps = _log_steps(self, given)
-    return table.shape.answer(steps, repeat_first=False)
-
-
-def _log_steps(self: SequenceEstimator, given: Given) -> tuple[Stack, Array]:
-    """Sequences, and the log density (n,) of each modeled row, not weighted."""
-    fitted, table = self._use(given)
-    potentials = self._potentials_of(fitted, "mean")
-    batch = replace(table, repeats=None).whole()
-    with workers(self.n_jobs) as pool:
-        steps = fitted.model.log_steps(potentials, batch, pool)
-    return table, np.asarray(steps, dtype=float)
+    return row_scores(self, given)
 
 
 def score_sequences(
@@ -254,34 +216,7 @@ def score_sequences(
     random_state : seed of the draws; default: the estimator's.
     """
     given = self._given(X, lengths=lengths, sequence_id=sequence_id, context=context)
-    if draws is None:
-        table, steps = _log_steps(self, given)
-        return np.add.reduceat(steps, table.shape.offsets[:-1])
-    require_whole(draws=draws)
-    fitted, table = self._use(given)
-    batch, rng = replace(table, repeats=None).whole(), self._rng(random_state)
-    known = self._dictionary(fitted.schema, fitted.ids)
-    legal, found = None if known is None else known.log_legal, []
-    with workers(self.n_jobs) as pool:
-        for _ in range(int(draws)):
-            drawn = drawn_potentials(fitted.model, fitted.counts, fitted.params, rng)
-            potentials = replace(drawn, log_legal=legal)
-            found.append(fitted.model.log_evidence(potentials, batch, pool))
-    return np.asarray(logsumexp(np.array(found), axis=0) - np.log(len(found)))
-
-
-def drawn_potentials(
-    model: Model, counts: Summary, params: Fields, rng: np.random.Generator
-) -> ModelPotentials:
-    """Potentials of parameters drawn from the posterior, rows renormalized over the states."""
-    for part in (model.family, model.prior):
-        if not part.draws:
-            raise ValueError(
-                f"{type(part).__name__} cannot be drawn from its posterior; use draws=None"
-            )
-    found = model.potentials(counts, params, Draw(rng))
-    rows = {name: _normalized(found[name]) for name in ("start", "transition")}
-    return replace(found, tables={**found.tables, **rows})
+    return sequence_scores(self, given, draws, random_state)
 
 
 def score(
@@ -304,8 +239,7 @@ def score(
         X, y, lengths=lengths, sequence_id=sequence_id, sample_weight=sample_weight,
         context=context,
     )  # fmt: skip
-    table, steps = _log_steps(self, given)
-    return float(np.average(steps, weights=table.repeats))
+    return mean_score(self, given)
 
 
 def sample(
@@ -332,9 +266,3 @@ def sample(
     wanted = [n_samples] if lengths is None else np.atleast_1d(np.asarray(lengths)).tolist()
     potentials, rng = self._potentials_of(fitted, "mean"), self._rng(random_state)
     return draw_sequences(fitted, potentials, wanted, rng, is_list=lengths is not None)
-
-
-def _normalized(log_rows: Array) -> Array:
-    """Log rows that sum to one; a row of zeros stays as it is."""
-    total = logsumexp(log_rows, axis=-1, keepdims=True)
-    return np.asarray(log_rows - np.where(np.isneginf(total), 0.0, total))
