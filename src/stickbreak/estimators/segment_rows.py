@@ -49,12 +49,14 @@ class SegmentRows(SequenceEstimator):
         X, lengths, sequence_id, context, method, parameters, out : as in `HMM.predict`.
         change_points : as in `fit`.
         """
-        where = {"lengths": lengths, "sequence_id": sequence_id, "context": context}
-        how = {"method": method, "parameters": parameters}
+        where: dict[str, Any] = {
+            "lengths": lengths, "sequence_id": sequence_id, "context": context,
+        }  # fmt: skip
         if _without_points(X, out, change_points):
-            return answers.predict(self, X, out=out, **where, **how)
+            return answers.predict(self, X, out=out, method=method, parameters=parameters, **where)
         check_method(method)
-        return states_of(self, self._given(X, change_points=change_points, **where), **how)
+        given = self._given(X, change_points=change_points, **where)
+        return states_of(self, given, method, parameters)
 
     def decode(
         self,
@@ -97,7 +99,9 @@ class SegmentRows(SequenceEstimator):
         X, lengths, sequence_id, context, parameters, out : as in `HMM.predict_proba`.
         change_points : as in `fit`.
         """
-        where = {"lengths": lengths, "sequence_id": sequence_id, "context": context}
+        where: dict[str, Any] = {
+            "lengths": lengths, "sequence_id": sequence_id, "context": context,
+        }  # fmt: skip
         if _without_points(X, out, change_points):
             return answers.predict_proba(self, X, out=out, parameters=parameters, **where)
         return shares_of(self, self._given(X, change_points=change_points, **where), parameters)
@@ -164,7 +168,9 @@ class SegmentRows(SequenceEstimator):
         change_points : as in `fit`. Segments that begin elsewhere have no density, and what there
             is sums to less than one: compare scores of the same change points only.
         """
-        where = {"lengths": lengths, "sequence_id": sequence_id, "context": context}
+        where: dict[str, Any] = {
+            "lengths": lengths, "sequence_id": sequence_id, "context": context,
+        }  # fmt: skip
         if _without_points(X, out, change_points):
             return answers.score_samples(self, X, out=out, **where)
         return row_scores(self, self._given(X, change_points=change_points, **where))
