@@ -286,9 +286,8 @@ def run() -> Experiment:
         "state, the same for all engines, and parameters are integrated out, rows at their means, "
         "or, where it says draws, 50 sets of parameters are drawn from q, one for all of a "
         "sequence, and the log of the mean density is taken. CPU times: the least of "
-        f"{REPEATS}, sweeps and passes in turns; without the "
-        "second pass that "
-        "`StochasticVB` makes for the bound of its result."
+        f"{REPEATS}, sweeps and passes in turns, on a machine that others used as well; without "
+        "the second pass that `StochasticVB` makes for the bound of its result."
     )
     found_out = (
         "What a careful pass lacks is not rows but steps: the sizes of its steps add up to so many "
