@@ -12,7 +12,7 @@ from scipy.special import digamma
 import stickbreak as sb
 from stickbreak.data import Sequences
 from stickbreak.families.shared_symbols import SharedCategorical
-from stickbreak.inference import ExcludeOwn
+from stickbreak.inference import ExcludeOwn, IncludeOwn, run
 from stickbreak.initialize import from_local
 from stickbreak.models import hdp_hmm
 from stickbreak.stats import SERIAL
@@ -92,27 +92,93 @@ def test_sweeps_score_symbols_by_the_base_and_count_what_they_lack():
     np.testing.assert_allclose(swept["log_absent_symbol"], plain, rtol=1e-12)
 
 
-@pytest.mark.slow  # half a minute to compile
-def test_a_fit_learns_which_symbols_are_common(tmp_path):
+def sequences():
+    """Two states of six symbols, each common in one of them, rare in both, or never seen."""
     rng = np.random.default_rng(0)
     tables = np.array([[0.05, 0.9, 0.05, 0, 0, 0], [0.05, 0.05, 0.9, 0, 0, 0]])
     path = np.repeat(rng.integers(2, size=(40, 6)), 5, axis=1)
-    sequences = [np.array([rng.choice(6, p=tables[z]) for z in p])[:, None] for p in path]
+    return [np.array([rng.choice(6, p=tables[z]) for z in p])[:, None] for p in path]
+
+
+CUT = {"granularity": "subsequence", "subchain_length": 10}
+ENGINES = {
+    "sequences": (sb.CollapsedVB(max_iter=150), 1),
+    "one chain in blocks": (sb.CollapsedVB(max_iter=150, **CUT), 40),
+    "noisy steps": (sb.StochasticCollapsedVB(batch_size=10, max_iter=30), 1),
+    "noisy steps of blocks": (sb.StochasticCollapsedVB(batch_size=30, max_iter=30, **CUT), 40),
+}
+
+
+def learned(engine, n_joined, **settings):
+    """A fit from random chains; n_joined : sequences that are one chain."""
+    joined = np.concatenate(sequences()).reshape(40 // n_joined, -1, 1)
     model = sb.HDPHMM(
         4, family=sb.Categorical(1.0, 6), root="tables", learn_prior=True, init="local",
-        max_iter=150, random_state=0,
+        inference=engine, random_state=0, **settings,
     )  # fmt: skip
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", sb.ConvergenceWarning)
-        model.fit(sequences)
+        return model.fit(list(joined)), list(joined)
+
+
+@pytest.mark.slow  # half a minute to compile
+@pytest.mark.parametrize("name", ENGINES)
+def test_a_fit_learns_which_symbols_are_common(name, tmp_path):
+    model, data = learned(*ENGINES[name])
     family = model.family_
     assert family.base[:3].min() > 2 * family.base[3:].max()
+    assert family.base.sum() < 1
     assert 0 < family.strength <= 6.0
     assert np.isfinite(model.lower_bound_)
     model.save(tmp_path / "model.safetensors")
     loaded = sb.load(tmp_path / "model.safetensors")
     np.testing.assert_array_equal(loaded.family_.base, family.base)
-    assert loaded.score(sequences) == model.score(sequences)
+    assert loaded.score(data) == model.score(data)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["one chain in blocks", "noisy steps", "noisy steps of blocks"])
+def test_killed_and_threaded_fits_that_learn_a_base_are_the_same_bits(name, tmp_path):
+    class Stop(sb.Callback):
+        def on_lap(self, record):
+            if record.lap == 3:
+                raise KeyboardInterrupt
+
+    engine, n_joined = ENGINES[name]
+    engine = replace(engine, max_iter=8, tol=0.0)
+    whole, data = learned(engine, n_joined)
+    threaded, _ = learned(engine, n_joined, n_jobs=2)
+    path = tmp_path / "fit.checkpoint"
+    saving = replace(engine, checkpoint=path, checkpoint_every=0.0, callbacks=(Stop(),))
+    with pytest.raises(KeyboardInterrupt):
+        learned(saving, n_joined)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", sb.ConvergenceWarning)
+        resumed = sb.resume(path, data)
+    assert not np.allclose(whole.family_.base, 1 / 6)
+    for other in (threaded, resumed):
+        np.testing.assert_array_equal(other.family_.base, whole.family_.base)
+        np.testing.assert_array_equal(other.transmat_, whole.transmat_)
+
+
+@pytest.mark.slow
+def test_a_noisy_step_of_rate_one_learns_as_plain_counts_do():
+    """All sequences in one step: the base of the local step's counts, those of absences too."""
+    rows = np.concatenate(sequences())
+    data = Sequences(rows, offsets=np.arange(0, len(rows) + 1, 30))
+    family = SharedCategorical.of(sb.Categorical(1.0, (6,)))
+    model = replace(hdp_hmm(sb.Categorical(1.0, (6,)), root="tables", learns=True), family=family)
+    start = from_local(model, data, K, np.random.default_rng(1))
+    engine = sb.StochasticCollapsedVB(batch_size=40, kappa=0.0, delay=0.0, max_iter=1, tol=0)
+    found = run(model, engine, data, start)
+    potentials = model.potentials(start.seed, start.params, IncludeOwn())
+    counts, _ = model.local_step(potentials, data.whole())
+    np.testing.assert_allclose(
+        found.counts["log_absent_symbol"], counts["log_absent_symbol"], rtol=1e-9
+    )
+    wanted = family.learn(counts.arrays)
+    np.testing.assert_allclose(found.model.family.base, wanted.base, rtol=1e-9)
+    assert found.model.family.strength == pytest.approx(wanted.strength, rel=1e-9)
 
 
 @pytest.mark.parametrize(

@@ -356,10 +356,6 @@ def test_settings_are_kept_in_files(tmp_path):
         ({"inference": "gibbs"}, "needs inference='collapsed'"),
         ({"inference": "collapsed-gibbs"}, "needs inference='collapsed'"),
         (
-            {"inference": "stochastic-collapsed", "learn_prior": True},
-            "learn_prior=True needs a variational engine",
-        ),
-        (
             {"inference": sb.CollapsedVB(granularity="subsequence", moves=[sb.Merge()])},
             "merges are tried on whole sequences",
         ),

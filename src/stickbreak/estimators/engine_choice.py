@@ -95,7 +95,8 @@ def check_learning(estimator: Estimator) -> None:
     prior, engine = estimator._prior_of(estimator), pick_engine(estimator, False)
     numbers = [f"{n}={v!r}" for n, v in prior.items() if is_learned(v)]
     learned = ["learn_prior=True"] * learn_prior + numbers
-    is_by_tables = isinstance(engine, CollapsedVB) and estimator._learns_collapsed(family)
+    can_sweep = isinstance(engine, CollapsedVB | StochasticCollapsedVB)
+    is_by_tables = can_sweep and estimator._learns_collapsed(family)
     may_learn = is_by_tables and learned == ["learn_prior=True"]
     if learned and not isinstance(engine.rule(), MeanLog) and not may_learn:
         raise ValueError(

@@ -180,7 +180,8 @@ class HDPHMM(SequenceEstimator):
         Births divide states that are not named: begin with some.
     family, init : as in `HMM`.
     learn_prior : as in `Mixture`. With root="tables", for one column of symbols: a base that the
-        states share, and its strength, at most n_symbols times the family's concentration.
+        states share, and its strength, at most n_symbols times the family's concentration; by
+        collapsed sweeps or stochastic collapsed steps.
     max_iter, tol, random_state : as in `Mixture`.
     n_init, n_jobs, warm_start, verbose : likewise.
 

@@ -233,6 +233,10 @@ class LogMean(BaseRule):
     def check(self, found: Summary) -> None:
         """There is no bound to check."""
 
+    def learn(self, model: Model, total: Summary) -> Model:
+        """The model with a learned base of symbols, if it has counts for one."""
+        return model.learn(total) if model.family.learns_collapsed else model
+
     def bound(self, model: Model, total: Summary, params: Fields) -> float | None:
         """None: log_z of a batch is a predictive monitor."""
         return None
