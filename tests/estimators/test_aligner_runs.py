@@ -16,6 +16,7 @@ from inference.killed_fits import Slow, kill_when_due
 import stickbreak as sb
 from stickbreak.cli.example import make_pairs
 from stickbreak.estimators.directions import fit_at_once
+from stickbreak.inference import Checkpointer
 from stickbreak.progress import PhaseLaps
 
 PAIRS = [(e, f) for e, f, _ in make_pairs(80, np.random.default_rng(1))]
@@ -136,14 +137,6 @@ def test_a_killed_fit_is_resumed_with_the_same_links(name: str, tmp_path: Path) 
     assert killed >= 2
 
 
-if __name__ == "__main__":  # the fit that is killed
-    from stickbreak.inference import collapsed
-
-    collapsed.SWEEP_ROWS = 100
-    given = {"checkpoint": sys.argv[2], "checkpoint_every": 0.0, "callbacks": (Slow(),)}
-    make(sys.argv[1], **given).fit(PAIRS)
-
-
 def test_an_interrupt_during_laps_of_model_1_ends_the_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     """Else the chain would begin after Ctrl-C, with links of half a start."""
 
@@ -153,3 +146,98 @@ def test_an_interrupt_during_laps_of_model_1_ends_the_fit(monkeypatch: pytest.Mo
     monkeypatch.setattr(PhaseLaps, "on_lap", interrupt)
     with pytest.raises(KeyboardInterrupt):
         sb.HMMAligner(random_state=0).fit(PAIRS)
+
+
+class StopAfter(sb.Callback):
+    """Ctrl-C after some laps of the chain, those of both directions counted."""
+
+    def __init__(self, n_laps: int) -> None:
+        self.left = n_laps
+
+    def on_lap(self, record: Any) -> None:
+        self.left -= 1
+        if not self.left:
+            raise KeyboardInterrupt
+
+
+def make_both(name: str, n_jobs: int = 1, state: Any = 7, **given: Any) -> Any:
+    engine = ENGINES[name](max_iter=4, **given)
+    return sb.HMMAligner(inference=engine, ibm1_laps=2, n_jobs=n_jobs, random_state=state)
+
+
+def both_answers(model: Any) -> Any:
+    return [list(model.fit_links(way)) for way in ("forward", "reverse")], model.score(PAIRS)
+
+
+@pytest.mark.parametrize("n_laps", [2, 6])
+@pytest.mark.parametrize("name", ["collapsed", "stochastic-collapsed"])
+def test_both_directions_are_resumed_in_whichever_the_fit_was_stopped(
+    name: str, n_laps: int, tmp_path: Path
+) -> None:
+    whole, path = both_answers(make_both(name).fit(PAIRS)), tmp_path / "c"
+    kept: dict[str, Any] = {"checkpoint": str(path), "checkpoint_every": 0.0}
+    with pytest.raises(KeyboardInterrupt):
+        make_both(name, **kept, callbacks=(StopAfter(n_laps),)).fit(PAIRS)
+    assert path.exists()
+    assert (tmp_path / "c.reverse").exists() == (n_laps > 4)
+    assert both_answers(make_both(name, n_jobs=2, **kept).resume(PAIRS)) == whole
+    assert both_answers(sb.resume(path, PAIRS)) == whole  # nothing is left to do
+    path.unlink()  # killed before the forward direction wrote its first
+    assert both_answers(make_both(name, **kept).resume(PAIRS)) == whole
+
+
+def test_a_reverse_checkpoint_of_another_seed_or_fit_is_not_taken(tmp_path: Path) -> None:
+    path, other = tmp_path / "c", tmp_path / "c.reverse"
+    kept: dict[str, Any] = {"checkpoint": str(path), "checkpoint_every": 0.0}
+    state = lambda: np.random.default_rng(3)  # of which no seed is an argument of the fit
+    whole = both_answers(make_both("stochastic", state=state()).fit(PAIRS))
+    make_both("stochastic", state=np.random.default_rng(4), **kept).fit(PAIRS)
+    stop = (StopAfter(2),)
+    with pytest.raises(KeyboardInterrupt):
+        make_both("stochastic", state=state(), **kept, callbacks=stop).fit(PAIRS)
+    assert both_answers(make_both("stochastic", state=state(), **kept).resume(PAIRS)) == whole
+    path.unlink()
+    other.write_bytes(b"notes")
+    with pytest.raises(sb.CheckpointError, match=r"c\.reverse"):
+        make_both("stochastic", **kept, callbacks=stop).fit(PAIRS)
+    assert not path.exists()  # it is said before the forward direction is fitted
+    with pytest.raises(ValueError, match=r"c\.reverse"):
+        make_both("stochastic", **kept).resume(PAIRS)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("name", ["collapsed", "stochastic-collapsed"])
+def test_a_killed_fit_of_both_directions_is_resumed(name: str, n_jobs: int, tmp_path: Path) -> None:
+    whole, killed = both_answers(make_both(name).fit(PAIRS)), 0
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    for way, wait in (("", 0.0), ("", 0.05), (".reverse", 0.0), (".reverse", 0.02)):
+        path = tmp_path / f"killed-{way}{wait}"
+        command = [sys.executable, __file__, name, str(path), str(n_jobs)]
+        child = Popen(command, env=environment)
+        is_running = lambda: child.poll() is None  # noqa: B023
+        killed += kill_when_due(child.pid, is_running, Path(f"{path}{way}"), wait)
+        child.wait()
+        kept: dict[str, Any] = {"checkpoint": str(path), "checkpoint_every": 0.0}
+        assert both_answers(make_both(name, n_jobs=3 - n_jobs, **kept).resume(PAIRS)) == whole
+    assert killed >= 2
+
+
+def save_slowly(self: Any, snapshot: Any) -> None:
+    """A visit takes long enough to be killed in, without callbacks, which threads do not have."""
+    SAVE(self, snapshot)
+    time.sleep(0.01)
+
+
+SAVE = Checkpointer.save_if_due
+
+if __name__ == "__main__":  # the fit that is killed
+    from stickbreak.inference import collapsed
+
+    collapsed.SWEEP_ROWS = 100
+    given = {"checkpoint": sys.argv[2], "checkpoint_every": 0.0}
+    if len(sys.argv) > 3:
+        Checkpointer.save_if_due = save_slowly  # type: ignore[method-assign]
+        make_both(sys.argv[1], int(sys.argv[3]), **given).fit(PAIRS)
+    else:
+        make(sys.argv[1], **given, callbacks=(Slow(),)).fit(PAIRS)

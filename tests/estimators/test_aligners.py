@@ -184,7 +184,6 @@ def test_lists_files_and_bitexts_are_the_same(tmp_path):
         ({"null": "never"}, "null"),
         ({"null": 1.5}, "null"),
         ({"max_iter": 0}, "max_iter"),
-        ({"inference": sb.EM(checkpoint="x")}, "a checkpoint holds one model"),
     ],
 )
 def test_bad_settings_are_refused(arguments, message):

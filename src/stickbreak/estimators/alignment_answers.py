@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from stickbreak.data import Bitext, Links, number_pairs
+from stickbreak.data import Bitext, Links, Sequences, number_pairs
 from stickbreak.data import symmetrize as join
 from stickbreak.data.links import RULES
 from stickbreak.errors import quoted
 from stickbreak.families import Lexicon
 from stickbreak.inference import workers
+from stickbreak.inference.collapsed import own_given_others
 from stickbreak.parameters import require_whole
+from stickbreak.protocols import Pool
 from stickbreak.reading import Rows, Schema, SentencePairs, open_pairs, read_pairs
 from stickbreak.stats import Array
 from stickbreak.structures import BagAlignment
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["AlignerAnswers", "links_of_pairs"]
+__all__ = ["AlignerAnswers", "given_others", "links_of_pairs"]
 
 NULL = "<NULL>"
 
@@ -341,3 +343,18 @@ def _cut(values: Array, offsets: Any) -> Iterator[Array]:
     """The values of each unit."""
     for lo, hi in pairwise(offsets.tolist()):
         yield values[lo:hi]
+
+
+def given_others(fitted: Fitted, lexicon: Lexicon, table: Sequences, pool: Pool) -> Array:
+    """(n,) positions of all target words, of each pair given all others, batch by batch."""
+    model = fitted.model
+    found: list[Array] = []
+    assert isinstance(model.structure, BagAlignment)
+    for batch in table.batches():
+        assert batch.offsets is not None
+        assert batch.companion is not None
+        linked = lexicon.link(batch.rows, batch.offsets, batch.companion)
+        part = replace(batch, companion=linked)
+        own = own_given_others(model, fitted.counts, fitted.params, part, pool)
+        found.append(model.structure.places_of(part, own))
+    return np.concatenate(found)

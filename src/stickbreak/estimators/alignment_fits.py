@@ -23,7 +23,6 @@ from stickbreak.inference import (
     count_workers,
     run,
 )
-from stickbreak.inference.collapsed import own_given_others
 from stickbreak.initialize.alignment import after_bag, even_links_start
 from stickbreak.initialize.local import require_whole_run
 from stickbreak.models import Model
@@ -31,11 +30,10 @@ from stickbreak.parameters import require_prior_count, require_whole
 from stickbreak.progress import Phase, PhaseLaps, Progress
 from stickbreak.protocols import Pool
 from stickbreak.reading import Given, Rows, Schema, SentencePairs, open_pairs
-from stickbreak.stats import Array
 from stickbreak.structures import BagAlignment
 
-from .alignment_answers import AlignerAnswers, links_of_pairs
-from .directions import Fit, fit_at_once
+from .alignment_answers import AlignerAnswers, given_others, links_of_pairs
+from .directions import Saved, fit_at_once, require_reverse_place, reverse_place
 from .engine_choice import pick_engine, suit_engine
 from .engine_runs import Task, fit_from_starts, make_seed, resume_fit
 from .fitted import Fitted
@@ -55,11 +53,13 @@ class AlignmentTask(Task):
 
     lexicon : cells of the words that occur together. pairs : which pairs of the bitext they are
     watches : callbacks beside those of the engine
+    is_reverse : whether the sides are exchanged: the fit has a checkpoint of its own then
     """
 
     lexicon: Lexicon | None = None
     pairs: SentencePairs | None = None
     watches: tuple[Callback, ...] = ()
+    is_reverse: bool = False
 
 
 class AlignerEstimator(AlignerAnswers):
@@ -96,11 +96,6 @@ class AlignerEstimator(AlignerAnswers):
         count_workers(self.n_jobs)
         engine = self._engine(False)
         engine.check()
-        if engine.checkpoint is not None and self.directions == "both":
-            raise ValueError(
-                "a checkpoint holds one model: use directions='forward' with checkpoint=, and a "
-                "second aligner for the pairs with their sides exchanged"
-            )
         self._make_model(self._make_family(), self._prior_of(self))
 
     def _make_family(self) -> Lexicon:
@@ -126,6 +121,8 @@ class AlignerEstimator(AlignerAnswers):
         assert isinstance(task, AlignmentTask)
         engine = self._engine(task.is_on_disk)
         engine = replace(engine, callbacks=(*engine.callbacks, *task.watches))
+        if task.is_reverse and engine.checkpoint is not None:
+            engine = replace(engine, checkpoint=reverse_place(engine.checkpoint))
         if self._has_laps:
             return engine
         if engine.draws:
@@ -183,7 +180,9 @@ class AlignerEstimator(AlignerAnswers):
         assert isinstance(structure, BagAlignment)
         kept, engine = result.warm(), self._engine_for(task)
         if not engine.revisits and engine.rule().is_predictive:
-            places = _given_others(fitted, task, pool)
+            assert task.lexicon is not None
+            assert isinstance(task.table, Sequences)
+            places = given_others(fitted, task.lexicon, task.table, pool)
         elif kept is None or not {"links", "places"} & set(kept.arrays):
             places = self._decode(fitted, fitted.potentials(), batch, pool)
         else:
@@ -230,25 +229,29 @@ class AlignerEstimator(AlignerAnswers):
 
     def _fit(self, given: Given) -> Self:
         bitext = open_pairs(given.X, self.verbose)
-        forward, reverse = self._both(given, bitext)
-        first = partial(self._fit_one, forward, make_seed(self.random_state), True)
-        if reverse is None:
-            fitted, ended_by = first(())
-        else:
-            fitted, ended_by = self._fit_two(first, reverse)
+        fitted, ended_by = self._fit_ways(given, bitext, make_seed(self.random_state), Saved())
         _warn_of_none(fitted, bitext)
         return self._keep(fitted, ended_by)
 
-    def _fit_one(
-        self, given: Given, seed: int, warns: bool, watches: tuple[Callback, ...]
-    ) -> tuple[Fitted, BaseException | None]:
-        """One direction, and what has ended it early."""
-        task = replace(self._prepare(given, None, warns=warns), watches=watches)
-        return fit_from_starts(self, task, seed)
+    def _resume(self, given: Given) -> Self:
+        read, self._saved = self._saved, None
+        path = self._engine(False).checkpoint
+        saved = Saved.at(path, read, self.directions == "both")
+        bitext = open_pairs(given.X, self.verbose)
+        return self._keep(*self._fit_ways(given, bitext, saved.seed, saved))
 
-    def _fit_two(self, first: Fit, reverse: Given) -> tuple[Fitted, BaseException | None]:
-        """Both directions: at once, if there are threads and nobody watches their laps."""
-        second = partial(self._fit_one, reverse, make_seed(self.random_state), False)
+    def _fit_ways(
+        self, given: Given, bitext: Bitext, seed: int, saved: Saved
+    ) -> tuple[Fitted, BaseException | None]:
+        """One direction or both, and what has ended the fit early.
+
+        Both at once, if there are threads and nobody watches their laps.
+        """
+        forward, reverse = self._both(given, bitext)
+        first = partial(self._fit_one, forward, seed, saved, False)
+        if reverse is None:
+            return first(())
+        second = partial(self._fit_one, reverse, seed, saved, True)
         is_watched = Progress.is_wanted(self.verbose) or bool(self._engine(False).callbacks)
         other: Fitted | None = None
         if count_workers(self.n_jobs) > 1 and not is_watched:
@@ -258,6 +261,23 @@ class AlignerEstimator(AlignerAnswers):
             if ended_by is None:
                 other, ended_by = second(())
         return replace(fitted, reverse=other), ended_by
+
+    def _fit_one(
+        self,
+        given: Given,
+        seed: int,
+        saved: Saved,
+        is_reverse: bool,
+        watches: tuple[Callback, ...],
+    ) -> tuple[Fitted, BaseException | None]:
+        """One direction, and what has ended it early; from its checkpoint, if that is saved."""
+        task = self._prepare(given, None, warns=not is_reverse)
+        task = replace(task, watches=watches, is_reverse=is_reverse)
+        if saved.reverse if is_reverse else saved.forward:
+            return resume_fit(self, task, None if is_reverse else saved.take())
+        if self.directions == "both" and not is_reverse:
+            require_reverse_place(self, task, seed)
+        return fit_from_starts(self, task, seed)
 
     def _both(self, given: Given, bitext: Bitext) -> tuple[Given, Given | None]:
         """Arguments with the bitext, and with its sides exchanged if that is asked for."""
@@ -273,10 +293,6 @@ class AlignerEstimator(AlignerAnswers):
             fitted = replace(fitted, reverse=stream(self, task, total_samples))
         self._fitted = fitted
         return self
-
-    def _resume(self, given: Given) -> Self:
-        saved, self._saved = self._saved, None
-        return self._keep(*resume_fit(self, self._prepare(given, None), saved))
 
     def _keep(self, fitted: Fitted, ended_by: BaseException | None) -> Self:
         """Keep the result. How many laps there are is a setting, so that none is warned about."""
@@ -309,7 +325,10 @@ class AlignerEstimator(AlignerAnswers):
         return self.fit(X).fit_links(symmetrize)
 
     def resume(self, X: Rows, y: object = None) -> Self:
-        """Continue an interrupted fit from `inference.checkpoint`; refuses other data."""
+        """Continue an interrupted fit from `inference.checkpoint`; refuses other data.
+
+        The reverse direction has a file of its own beside it, whose name ends in `.reverse`.
+        """
         return self._resume(self._given(X))
 
     def partial_fit(self, X: Rows, y: object = None, *, total_samples: float | None = None) -> Self:
@@ -341,22 +360,6 @@ class AlignerEstimator(AlignerAnswers):
         if own != said:
             raise ValueError(f"the model says {said} words, its lexicon has {own}")
         return 1
-
-
-def _given_others(fitted: Fitted, task: AlignmentTask, pool: Pool) -> Array:
-    """(n,) positions of all target words, of each pair given all others, batch by batch."""
-    model, lexicon = fitted.model, task.lexicon
-    found: list[Array] = []
-    assert lexicon is not None
-    assert isinstance(model.structure, BagAlignment)
-    for batch in task.table.batches():
-        assert batch.offsets is not None
-        assert batch.companion is not None
-        linked = lexicon.link(batch.rows, batch.offsets, batch.companion)
-        part = replace(batch, companion=linked)
-        own = own_given_others(model, fitted.counts, fitted.params, part, pool)
-        found.append(model.structure.places_of(part, own))
-    return np.concatenate(found)
 
 
 def _warn_of_none(fitted: Fitted, bitext: Bitext) -> None:
