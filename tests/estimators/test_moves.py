@@ -170,7 +170,7 @@ def test_mixed_columns_find_their_groups():
 # ---- words and files -----------------------------------------------------------------------------
 def test_explain_moves_says_what_the_trace_says(fitted):
     text = fitted.explain_moves()
-    records = fitted.trace_.moves
+    records = fitted.trace_.judged
     assert records
     for kind in {record.kind for record in records}:
         mine = [r for r in records if r.kind == kind]
@@ -205,7 +205,7 @@ def test_explain_moves_of_one_component_that_stays():
     model = sb.DPMixture(random_state=0).fit(rows)
     assert model.n_components_ == 1
     assert not any(record.is_accepted for record in model.trace_.moves)
-    assert ("no move was tried" in model.explain_moves().lower()) == (model.trace_.moves == [])
+    assert ("no move was tried" in model.explain_moves().lower()) == (model.trace_.judged == [])
 
 
 def test_words_of_every_kind_of_move():
@@ -214,6 +214,7 @@ def test_words_of_every_kind_of_move():
         MoveRecord(3, "merge", (1, 3), (1,), 2.0, 1.25, True),
         MoveRecord(3, "merge", (1, 2), (1,), 2.0, -1.0, False),
         MoveRecord(4, "delete", (2, 1), (1,), 1.0, 0.5, True),
+        MoveRecord(5, "birth", (1,), (), -1.0, -1.0, False, on_sample=True),
     ]
     assert explain(records, [1]).splitlines() == [
         "birth: 1 tried on all data, 1 accepted, +10.50 nats",

@@ -54,7 +54,7 @@ def check_history(result, n_batches: int) -> None:
     born = [i for m in trace.moves if m.is_accepted and m.kind == "birth" for i in m.children]
     assert len(born) == len(set(born))
     for m in trace.moves:
-        assert 2 <= m.lap <= len(trace)
+        assert 2 <= m.lap <= len(trace) + m.on_sample  # at the end, for a lap that is not made
         assert np.isfinite([m.expected, m.gain]).all()
         rounding = 1e-10 * max(1.0, abs(trace[-1].bound))
         assert m.gain > -rounding if m.is_accepted else m.gain < 10 * rounding

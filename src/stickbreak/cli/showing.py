@@ -104,7 +104,7 @@ def _chain_facts(model: Any) -> dict[str, Any]:
 def _moves(model: Any) -> dict[str, dict[str, int]]:
     """How many moves of each kind were tried on all data, and how many accepted."""
     found: dict[str, dict[str, int]] = {}
-    for record in model.trace_.moves:
+    for record in model.trace_.judged:
         entry = found.setdefault(record.kind, {"tried": 0, "accepted": 0})
         entry["tried"] += 1
         entry["accepted"] += int(record.is_accepted)

@@ -115,7 +115,7 @@ class Callback:
         """Now and then while a visit or a trial runs on the workers of others."""
 
     def on_trial(self, kind: str, ids: tuple[int, ...], n_components: int) -> None:
-        """Before a move is tried on data that laps cannot track it on.
+        """Before a move is tried on data that laps cannot track it on, or looked at on a sample.
 
         kind : "birth", "merge", "delete" or "loosen"; ids : components that it would change
         """

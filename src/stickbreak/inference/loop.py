@@ -189,18 +189,18 @@ class _Loop:
 
     def _propose(self, settled: bool) -> bool:
         of_fit = self.model, self.state, self.data, self.seed, settled, self.pool
+        callbacks = self.engine.callbacks
         if self.mover.tries_last:
-            self.mover.plan(*of_fit)
+            self.trace.moves += self.mover.plan(*of_fit, callbacks=callbacks)
             if self.mover.proposals:
                 return True
-        callbacks = self.engine.callbacks
         outcome, records = self.mover.try_out(*of_fit, self.plan.fixed(), callbacks)
         self.trace.moves += records
         if outcome is not None:
             self._adopt(outcome)
             return True
         if not self.mover.tries_last:
-            self.mover.plan(*of_fit)
+            self.trace.moves += self.mover.plan(*of_fit, callbacks=callbacks)
         return not settled or bool(self.mover.proposals)
 
     def _adopt(self, outcome: Outcome) -> None:

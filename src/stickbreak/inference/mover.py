@@ -65,6 +65,7 @@ class Mover:
     planned_ids: tuple[int, ...] = ()
     sweeps: bool = False
     has_settled: bool = False
+    seconds: dict[tuple[str, int], float] = field(default_factory=dict)  # of looks that paid
 
     @property
     def tries_last(self) -> bool:
@@ -116,7 +117,7 @@ class Mover:
             return None, []
         scene = self._scene(model, state, data, seed, True, pool)
         scene.next_id, scene.batches, scene.warm = state.next_id, batches, state.all_warm()
-        scene.own = scene.warm if self.sweeps else None
+        scene.own, scene.callbacks = scene.warm if self.sweeps else None, callbacks
         best: Outcome | None = None
         records: list[MoveRecord] = []
         n_failed = -1
@@ -128,9 +129,7 @@ class Mover:
                     if not set(ids) <= set(scene.ids):
                         continue
                     slots = tuple(scene.ids.index(i) for i in ids)
-                    for callback in callbacks:
-                        callback.on_trial(move.kind, ids, len(scene.ids))
-                    scene.spent, began = Spent(), time.monotonic()
+                    scene.spent, began = Spent(), scene.tell(move.kind, ids)
                     outcome = move.try_out(scene, slots)
                     seconds = time.monotonic() - began
                     records.append(_record(scene, move.kind, ids, outcome, seconds))
@@ -153,16 +152,20 @@ class Mover:
         pool: Pool,
         *,
         in_stream: bool = False,
-    ) -> None:
-        """Plan what the coming lap will watch. Nothing until there is a bound.
+        callbacks: Sequence[Callback] = (),
+    ) -> list[MoveRecord]:
+        """Plan what the coming lap will watch; returns what did not pay on a sample.
+
+        Nothing until there is a bound.
 
         in_stream : `data` are new rows, seen once; the total is that of all earlier rows
+        callbacks : told of each look at a sample before it begins
         """
-        self.proposals, self.planned_ids = [], state.ids
+        self.proposals, self.planned_ids, self.seconds = [], state.ids, {}
         if not self.moves or state.seed is not None:
-            return
+            return []
         scene = self._scene(model, state, data, seed, settled, pool)
-        scene.in_stream = in_stream
+        scene.in_stream, scene.callbacks = in_stream, callbacks
         while True:
             n_failed = self.attempts.n_failed
             for move in self.moves:
@@ -170,6 +173,8 @@ class Mover:
             # A settled fit ends when nothing is proposed, so try everything that may be tried.
             if self.proposals or not settled or self.attempts.n_failed == n_failed:
                 break
+        self.seconds = scene.seconds
+        return scene.looks
 
     def pack(self, arrays: MutableMapping[str, Array]) -> dict[str, Any]:
         """Plain values and arrays, for checkpoints."""
@@ -250,7 +255,8 @@ class Mover:
             after = edit.rename(state.ids, state.next_id)
             children = tuple(i for i in after if i not in state.ids or i in ids)
             what = proposal.kind, ids, children, proposal.expected, gain
-            records.append(MoveRecord(state.lap + 1, *what, accepted))
+            seconds = self.seconds.get((proposal.kind, proposal.slots[0]), 0.0)
+            records.append(MoveRecord(state.lap + 1, *what, accepted, seconds=seconds))
             if accepted:
                 state.edit(edit)
                 state.params = model.global_step(state.total.view(), state.params)

@@ -18,7 +18,9 @@ class MoveRecord:
         it ended with
     n_units : units that a trial inferred again; 0 if it ended before, or was no trial
     n_passes : passes over all data that a trial amounts to
-    seconds : of a trial; all moves together, see `Trace.seconds_of_moves`
+    seconds : of a trial, or of a look at a sample; all moves together, see `Trace.seconds_of_moves`
+    on_sample : it did not pay on a sample, of `n_units` rows, which is all that was looked at; its
+        gain is that of the sample, less what so few rows overrate
     """
 
     lap: int
@@ -31,6 +33,7 @@ class MoveRecord:
     n_units: int = 0
     n_passes: float = 0.0
     seconds: float = field(default=0.0, compare=False)
+    on_sample: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for files."""
@@ -44,4 +47,5 @@ class MoveRecord:
         lap, kind = int(values["lap"]), str(values["kind"])
         cost = int(values.get("n_units", 0)), float(values.get("n_passes", 0.0))
         what = lap, kind, parents, children, expected, gain, bool(values["is_accepted"])
-        return cls(*what, *cost, float(values.get("seconds", 0.0)))
+        seconds, on_sample = float(values.get("seconds", 0.0)), bool(values.get("on_sample", False))
+        return cls(*what, *cost, seconds, on_sample)

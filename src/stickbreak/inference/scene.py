@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -15,10 +16,13 @@ from stickbreak.stats import SERIAL, Fields, Summary
 
 from .attempts import Attempts
 from .posteriors import Outcome, Part, Posteriors
+from .records import MoveRecord
 from .rules import MeanLog
 
 if TYPE_CHECKING:
     from stickbreak.models import Model
+
+    from .engine import Callback
 
 __all__ = ["Sample", "Scene", "Spent"]
 
@@ -69,6 +73,9 @@ class Scene:
     spent : what the present trial has cost
     focus : units that hold what a birth divides; None for all
     own : own counts of every unit, in the order of the data, if the fit is collapsed
+    callbacks : told of each candidate before it is tried, or looked at on a sample
+    looks : candidates that did not pay on a sample
+    seconds : of a look at a sample, by kind and position, of candidates that paid there
     """
 
     model: Model
@@ -89,6 +96,9 @@ class Scene:
     focus: Array | None = None
     own: Fields | None = None
     has_settled: bool = False
+    callbacks: Sequence[Callback] = ()
+    looks: list[MoveRecord] = field(default_factory=list)
+    seconds: dict[tuple[str, int], float] = field(default_factory=dict)
 
     @cached_property
     def bound(self) -> float:
@@ -188,6 +198,30 @@ class Scene:
         ids, sizes = tuple(self.ids[k] for k in slots), [float(self.sizes[k]) for k in slots]
         for _ in range(times):
             self.attempts.fail(kind, ids, sizes, self.lap, hopeless=hopeless)
+
+    def tell(self, kind: str, ids: tuple[int, ...]) -> float:
+        """Say what is tried or looked at now; returns the time."""
+        for callback in self.callbacks:
+            callback.on_trial(kind, ids, len(self.ids))
+        return time.monotonic()
+
+    def look_at(self, kind: str, target: int) -> float:
+        """Say that a component is looked at on a sample; returns the time."""
+        return self.tell(kind, (self.ids[target],))
+
+    def keep_look(
+        self, kind: str, target: int, began: float, *, n_rows: int, gain: float, pays: bool
+    ) -> None:
+        """Record a look at a sample. One that pays is decided on all data, which is recorded."""
+        seconds = time.monotonic() - began
+        if pays:
+            self.seconds[kind, target] = seconds
+            return
+        ids = (self.ids[target],)
+        found = MoveRecord(
+            self.lap + 1, kind, ids, (), gain, gain, False, n_rows, 0.0, seconds, True
+        )
+        self.looks.append(found)
 
     def after(self, outcome: Outcome) -> Scene:
         """The scene after a trial was accepted."""

@@ -58,7 +58,8 @@ class Trace:
     """The history of a fit: its laps, in order. Iterate it, or take columns as arrays.
 
     visits : the bound after every visit, if asked for
-    moves : moves that were decided, and trials, failed ones too
+    moves : moves that were decided, and trials, failed ones too; also births and deletes that did
+        not pay on a sample (`on_sample`)
     seconds_of_moves, seconds_of_fit : time spent on moves (planning, trials, decisions; not what a
         lap watches), and on everything
     """
@@ -77,6 +78,11 @@ class Trace:
 
     def __getitem__(self, index: int) -> LapRecord:
         return self.laps[index]
+
+    @property
+    def judged(self) -> list[MoveRecord]:
+        """Moves that were judged on all data."""
+        return [record for record in self.moves if not record.on_sample]
 
     @property
     def bound(self) -> Array:

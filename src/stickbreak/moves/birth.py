@@ -107,7 +107,13 @@ class Birth(BaseMove):
             for target in self._targets(scene)[: self.max_targets]
         ]
         for taken, (table, scale) in zip(groups, own_rows(scene, groups), strict=True):
+            if table is None:
+                scene.give_up("birth", taken[:1])
+                continue
+            began = scene.look_at("birth", taken[0])
             counts, gain = self._shape(scene, taken, table, scale)
+            n_rows, pays = table.n_rows, counts is not None
+            scene.keep_look("birth", taken[0], began, n_rows=n_rows, gain=gain, pays=pays)
             if counts is None:
                 # all newborns joined again; fewer of them would do so too
                 scene.give_up("birth", taken[:1], times=2 if gain == 0.0 else 1)
@@ -232,7 +238,7 @@ class Birth(BaseMove):
         return scene.attempts.failures("birth", (scene.ids[target],))
 
     def _shape(
-        self, scene: Scene, taken: tuple[int, ...], table: Table | None, scale: float
+        self, scene: Scene, taken: tuple[int, ...], table: Table, scale: float
     ) -> tuple[Summary | None, float]:
         """Counts of newborns, by a little fit to a table of rows of some components, and its gain.
 
@@ -245,8 +251,6 @@ class Birth(BaseMove):
         scale : how many rows of the data each of the table stands for
         """
         model, failures = scene.model, self._failures(scene, taken[0])
-        if table is None:
-            return None, -np.inf
         n_newborn = self.n_newborn >> failures if failures < 2 else len(taken) + 2
         n_newborn = min(max(2, n_newborn), table.n_rows)
         before = little_fit(

@@ -125,14 +125,20 @@ class Delete(BaseMove):
         table = rows_of(model, scene.sample, slots)
         if table is None:
             return None
+        began = scene.look_at("delete", target)
         some, scale = thin(table, LOOK_ROWS, scene.rng)
         allowance = overrated(model, scale * scene.sample.scale)
-        if scale > 1.0 and self._without(scene, slots, some, allowance, LOOK_PATIENCE) is None:
+        n_rows, goes_on = some.n_rows, True
+        if scale > 1.0:
+            counts, gain = self._without(scene, slots, some, allowance, LOOK_PATIENCE)
+            goes_on = counts is not None
+        if goes_on:
+            counts, gain = self._without(scene, slots, table)
+            n_rows = table.n_rows
+        pays = counts is not None
+        scene.keep_look("delete", target, began, n_rows=n_rows, gain=gain, pays=pays)
+        if counts is None:
             return None
-        found = self._without(scene, slots, table)
-        if found is None:
-            return None
-        counts, gain = found
         log_share = np.log(np.maximum(model.prior.sizes(counts), 1e-300))
         name = f"delete {scene.ids[target]}"
         watch = Redistribution(name, slots, counts.forget(), log_share, 1, 2)
@@ -145,8 +151,9 @@ class Delete(BaseMove):
         table: Table,
         allowance: float = 0.0,
         patience: float = np.inf,
-    ) -> tuple[Summary, float] | None:
-        """Counts of the absorbers, fitted to the rows of all `slots`, and the gain; None if none.
+    ) -> tuple[Summary | None, float]:
+        """Counts of the absorbers, fitted to the rows of all `slots`, and the gain less what those
+        rows overrate. The counts are None if there is none.
 
         allowance : nats by which these rows overrate the target
         patience : of the fit, see `Goal`
@@ -157,4 +164,4 @@ class Delete(BaseMove):
         kept = total.permute(model.axis, list(slots[1:]))
         goal = Goal(wanted, patience=patience)
         after = little_fit(model, table, kept, self.n_passes, goal=goal)
-        return None if after.bound <= wanted else (after.counts, after.bound - before.bound)
+        return (None if after.bound <= wanted else after.counts), after.bound - wanted

@@ -24,8 +24,10 @@ def explain(
     share_of_time : what moves took of the time of the fit
     """
     lines = []
-    if share_of_time is not None and records:
-        lines.append(_summary(records, share_of_time))
+    looks = [record for record in records if record.on_sample]
+    records = [record for record in records if not record.on_sample]
+    if share_of_time is not None and (records or looks):
+        lines.append(_summary(records, looks, share_of_time))
     if named:
         lines.append(f"No move may touch {_listed(named)}: labels or arguments name them.")
     if not records:
@@ -47,7 +49,9 @@ def explain(
     return "\n".join(lines)
 
 
-def _summary(records: Sequence[MoveRecord], share_of_time: float) -> str:
+def _summary(
+    records: Sequence[MoveRecord], looks: Sequence[MoveRecord], share_of_time: float
+) -> str:
     kept = [record for record in records if record.is_accepted]
     noun = "move" if len(records) == 1 else "moves"
     text = (
@@ -55,7 +59,8 @@ def _summary(records: Sequence[MoveRecord], share_of_time: float) -> str:
         f"{sum(record.gain for record in kept):+.2f} nats, {share_of_time:.0%} of the time"
     )
     n_passes = sum(record.n_passes for record in records)
-    return text + (f"; trials took {n_passes:.1f} passes over the data" if n_passes else "")
+    text += f"; trials took {n_passes:.1f} passes over the data" if n_passes else ""
+    return text + (f"; {len(looks)} more did not pay on a sample" if looks else "")
 
 
 def _sentence(record: MoveRecord) -> str:

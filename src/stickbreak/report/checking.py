@@ -62,7 +62,7 @@ def check_near_moves(subject: Subject) -> Finding | None:
     """Refused merges and deletes that cost so little that K is not certain."""
     last = {
         frozenset(r.parents[: 2 if r.kind == "merge" else 1]): r
-        for r in subject.trace.moves
+        for r in subject.trace.judged
         if not r.is_accepted and r.kind in ("merge", "delete") and np.isfinite(r.gain)
     }
     place = {int(i): k for k, i in enumerate(subject.ids)}

@@ -240,7 +240,7 @@ def _evidence(subject: Subject) -> Markup | None:
     """Refused merges and deletes of components in the result."""
     place = {int(i): k for k, i in enumerate(subject.ids)}
     last = {}
-    for r in subject.trace.moves:
+    for r in subject.trace.judged:
         involved = r.parents if r.kind == "merge" else r.parents[:1]
         if not r.is_accepted and r.kind in ("merge", "delete") and np.isfinite(r.gain):
             last[r.kind, involved] = r
@@ -275,7 +275,7 @@ def _evidence(subject: Subject) -> Markup | None:
 
 
 def _all_moves(subject: Subject) -> Markup | None:
-    moves = subject.trace.moves
+    moves = subject.trace.judged
     if not moves:
         return None
     most = 400
