@@ -206,6 +206,27 @@ def test_fertilities_are_counted_once_for_each_source_word(drawn):
     assert links.sum() == pytest.approx(result.counts["total"][1:].sum(), rel=0.05)  # 3 and more
 
 
+@pytest.mark.parametrize("make", [ibm1, hmm_aligner])
+def test_blocks_of_long_sentences_have_fewer_rows(make, monkeypatch):
+    rng = np.random.default_rng(0)
+    sides = [(rng.integers(1, 6, n), rng.integers(0, 6, 4)) for n in (2, 30, 3, 40, 40, 2, 2)]
+    lexicon, data = bitext([(s.tolist(), t.tolist()) for s, t in sides])
+    model = make(lexicon)
+    params = model.start_params(lexicon.n_words)
+    potentials = model.potentials(model.zeros(lexicon.n_words), params, BatchVB().rule())
+    whole = data.whole()
+    assert [block.n_spans for block in model.blocks(whole, lexicon.n_words)] == [7]
+    expected, _ = model.local_step(potentials, whole)
+    monkeypatch.setattr("stickbreak.structures.alignment.structure.BLOCK_LINKS", 100)
+    blocks = model.blocks(whole, lexicon.n_words)
+    sizes = [int(block.companion.linked(block.offsets).link_offsets[-1]) for block in blocks]
+    assert max(sizes) <= 100 + 4 * 41  # and those of one pair
+    assert [block.n_spans for block in blocks] == [1, 2, 1, 2, 1]
+    found, _ = model.local_step(potentials, whole)
+    for name in expected:
+        np.testing.assert_allclose(found[name], expected[name], rtol=1e-12, atol=1e-12)
+
+
 def test_links_do_not_depend_on_the_number_of_workers_nor_on_where_links_are_kept():
     lexicon, data = bitext(pairs_of(50))
     model, engine = hmm_aligner(lexicon), CollapsedVB(max_iter=3, tol=0)

@@ -41,7 +41,7 @@ def _collect(model: Model, batch: Batch, labels: Array, like: Summary) -> Summar
     here = like.restrict(batch.symbols)
     empty, scores = here.empty(), model.family.mean_log(here)
     out = dict(empty.arrays)
-    for block in batch.blocks(model.block_rows(n_components)):
+    for block in model.blocks(batch, n_components):
         mine = labels[block.row_at : block.row_at + block.n_rows]
         known = np.flatnonzero(mine >= 0)
         shares = np.zeros((n_components, block.n_rows))

@@ -176,6 +176,10 @@ class Model:
         """Rows of a block, chosen to keep features and evidence near the cache."""
         return self.structure.block_rows(self.family.width() + n_components)
 
+    def blocks(self, batch: Batch, n_components: int) -> list[Batch]:
+        """Parts of a batch that are inferred at a time."""
+        return self.structure.blocks(batch, self.block_rows(n_components))
+
     def n_held(self, own: Fields) -> int:
         """Number of components of units with these own counts, or of a family that names them."""
         named = self.family.n_named

@@ -35,7 +35,7 @@ def prepared(
     model: Model, potentials: ModelPotentials, lane: Batch
 ) -> Iterator[tuple[Batch, Batch]]:
     """The blocks of a lane, as given by the user and as prepared by the family."""
-    for block in lane.blocks(model.block_rows(potentials.empty.size(model.axis))):
+    for block in model.blocks(lane, potentials.empty.size(model.axis)):
         yield block, block.with_rows(model.family.prepare(block.rows))
 
 
@@ -43,8 +43,9 @@ def held_or_long(
     model: Model, potentials: ModelPotentials, lane: Batch
 ) -> Iterator[Batch | LongUnit]:
     """The blocks of a lane. A block with a unit too long for it comes unit by unit."""
-    max_rows = model.block_rows(potentials.empty.size(model.axis))
-    for block in lane.blocks(max_rows):
+    n_components = potentials.empty.size(model.axis)
+    max_rows = model.block_rows(n_components)
+    for block in model.blocks(lane, n_components):
         is_held = block.n_rows <= 2 * max_rows or block.windows is not None
         if is_held or not model.structure.cuts_units:
             yield block

@@ -199,6 +199,10 @@ class BaseStructure:
         """Rows of a block, if the features and evidence of a row take `width` numbers."""
         return max(MIN_BLOCK, min(MAX_BLOCK, BLOCK_NUMBERS // width))
 
+    def blocks(self, batch: Batch, max_rows: int) -> list[Batch]:
+        """Parts of a batch that are inferred at a time, of about `max_rows` rows."""
+        return batch.blocks(max_rows)
+
     def unit_work(self, batch: Batch) -> Array | None:
         """(units,) cost of each unit by the data alone, in rows of a chain; None if it is rows."""
         return None

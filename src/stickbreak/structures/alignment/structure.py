@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from .collapsed import even_links, no_links, sweep_links, zero_places
 __all__ = ["BagAlignment", "ChainAlignment"]
 
 BLOCK_ROWS = 4096
+BLOCK_LINKS = 1 << 18  # of a block whose source sentences are long
 
 
 @dataclass(frozen=True)
@@ -44,8 +46,15 @@ class BagAlignment(BaseStructure):
         return False
 
     def block_rows(self, width: int) -> int:
-        """By links, of which a row has few: not by the number of components."""
+        """Not by the number of components: a row has links to the words of its sentence only."""
         return BLOCK_ROWS
+
+    def blocks(self, batch: Batch, max_rows: int) -> list[Batch]:
+        """Parts of about `max_rows` rows, or fewer where source sentences are long.
+
+        None has more than BLOCK_LINKS links and those of one pair.
+        """
+        return [part for block in batch.blocks(max_rows) for part in _parts(block)]
 
     # ------------------------------------------------------------------------------ local step
 
@@ -147,6 +156,17 @@ class ChainAlignment(BagAlignment):
     def has_jumps(self) -> bool:
         """They do."""
         return True
+
+
+def _parts(block: Batch) -> list[Batch]:
+    """The block, or parts of it with fewer links."""
+    companion, offsets = _sides(block)
+    done = np.cumsum((np.diff(companion.offsets) + 1) * np.diff(offsets))
+    if not len(done) or done[-1] <= BLOCK_LINKS:
+        return [block]
+    inner = np.searchsorted(done, np.arange(BLOCK_LINKS, done[-1], BLOCK_LINKS), "right")
+    cuts = np.unique(np.r_[0, inner, block.n_spans]).tolist()
+    return [block.part(lo, hi) for lo, hi in pairwise(cuts)]
 
 
 def _refuse_fertility(out: Out) -> None:
