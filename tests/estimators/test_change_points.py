@@ -121,3 +121,24 @@ def test_bad_change_points_are_named_by_answers(model, tmp_path):
             answer(X, change_points=POINTS, out=tmp_path)
     with pytest.raises(ValueError, match="unknown method"):
         model.predict(X, method="best")
+
+
+def test_an_interrupted_fit_is_resumed_with_its_change_points(tmp_path):
+    class Stop(sb.Callback):
+        def on_lap(self, record):
+            if record.lap == 2:
+                raise KeyboardInterrupt
+
+    def engine(*callbacks):
+        path = tmp_path / "c"
+        return sb.BatchVB(
+            max_iter=5, tol=0.0, checkpoint=path, checkpoint_every=0.0, callbacks=callbacks
+        )
+
+    whole = make(inference=engine(), max_iter=None).fit(NOISY, change_points=POINTS)
+    (tmp_path / "c").unlink()
+    with pytest.raises(KeyboardInterrupt):
+        make(inference=engine(Stop()), max_iter=None).fit(NOISY, change_points=POINTS)
+    again = sb.resume(tmp_path / "c", NOISY, change_points=POINTS)
+    assert again.lower_bound_ == whole.lower_bound_
+    np.testing.assert_array_equal(again.labels_[0], whole.labels_[0])

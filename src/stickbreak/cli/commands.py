@@ -34,6 +34,7 @@ from .options import (
     WORKERS,
     with_options,
 )
+from .segment_options import CHANGE_POINTS
 
 __all__ = ["app"]
 
@@ -107,7 +108,7 @@ def _add(
 @_add(
     *FIRST_FIT,
     "stickbreak predict clusters.stickbreak clusters.csv --out labels.csv",
-    tables=(USE, SYMMETRIZE, WORKERS, OUTPUT),
+    tables=(USE, CHANGE_POINTS, SYMMETRIZE, WORKERS, OUTPUT),
 )
 def predict(
     model: ModelFile,
@@ -125,7 +126,7 @@ def predict(
         typer.Option(
             "--segments",
             help="Of semi-Markov models: a line for each segment (sequence, start, end, state, "
-            "length) instead of one for each row.",
+            "length) instead of one for each row. Sequences are called by --sequence-id.",
         ),
     ] = False,
     out: WriteTo = None,
@@ -150,7 +151,7 @@ def predict(
 @_add(
     *FIRST_FIT,
     "stickbreak score clusters.stickbreak clusters.csv",
-    tables=(USE, SYMMETRIZE, WORKERS, OUTPUT),
+    tables=(USE, CHANGE_POINTS, SYMMETRIZE, WORKERS, OUTPUT),
 )
 def score(
     model: ModelFile,
@@ -250,7 +251,7 @@ def compare(
     write_comparison(one, other, data, html, options)
 
 
-@_add(*CHECKPOINTED, tables=(RESUME, WORKERS, OUTPUT))
+@_add(*CHECKPOINTED, tables=(RESUME, CHANGE_POINTS, WORKERS, OUTPUT))
 def resume(
     checkpoint: Annotated[
         Path,

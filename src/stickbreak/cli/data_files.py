@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from stickbreak.data import (
     Corpus,
     DocumentShards,
     FileTable,
+    Runs,
     ShardTable,
     read_names,
     read_runs,
@@ -21,6 +23,7 @@ from stickbreak.data import (
 from stickbreak.families.base import BaseFamily
 from stickbreak.progress import Phase
 from stickbreak.reading import offsets_of_runs, open_words
+from stickbreak.stats import Array
 
 from .models import reads_pairs
 
@@ -102,15 +105,40 @@ def find_sequences(
 ) -> tuple[list[str] | None, dict[str, Any], tuple[Any, ...]]:
     """The columns to read besides that of ids, arguments of `fit` and `predict`, and the ids.
 
-    The arguments say where sequences are; ids are one for each sequence.
+    The arguments say where sequences are, and where their segments may begin; ids are one for each
+    sequence.
     """
-    if identity is None:
+    points = options.get("change_points")
+    if identity is None and points is None:
         return columns, {}, ()
     where = {"array": options["array"], "header": options["header"]}
-    runs = read_runs(data, identity, **where)
-    names = read_names(data, **where) or ()
-    others = [name for name in names if name != identity] if columns is None else columns
-    return others, {"lengths": np.diff(offsets_of_runs(runs))}, tuple(runs.ids)
+    others, ids, offsets = columns, (), None
+    given: dict[str, Any] = {}
+    if columns is None:
+        names = read_names(data, **where) or ()
+        others = [name for name in names if name not in (identity, points)]
+    if identity is not None:
+        runs = read_runs(data, identity, **where)
+        offsets, ids = offsets_of_runs(runs), tuple(runs.ids)
+        given["lengths"] = np.diff(offsets)
+    if points is not None:
+        given["change_points"] = _find_points(read_runs(data, points, **where), points, offsets)
+    return others, given, ids
+
+
+def _find_points(runs: Runs, name: str, offsets: Array | None) -> list[Array]:
+    """Rows of each sequence, offsets (S + 1,), at which a column is 1, and its first row."""
+    bad = [value for value in runs.ids if value not in (0, 1)]
+    if bad:
+        raise ValueError(
+            f"column {name!r} of --change-points holds {bad[0]!r}; give 1 for rows at which a "
+            "segment may begin and 0 for all others"
+        )
+    sizes = np.diff(np.r_[runs.starts, runs.n_rows])
+    may = np.repeat(np.array(runs.ids, dtype=bool), sizes)
+    bounds = np.array([0, runs.n_rows]) if offsets is None else offsets
+    may[bounds[:-1]] = True
+    return [np.flatnonzero(may[a:b]) for a, b in pairwise(bounds.tolist())]
 
 
 def open_sequences(
@@ -122,6 +150,8 @@ def open_sequences(
 ) -> tuple[FileTable, dict[str, Any]]:
     """The table in DATA, and arguments of `fit` that say where its sequences are."""
     if is_pattern(data):
+        if options.get("change_points") is not None:
+            raise ValueError("--change-points is for one file; DATA names shards")
         table = open_data(data, columns, family, options, verbose)
         assert isinstance(table, ShardTable)
         return table, {} if table.lengths is None else {"lengths": table.lengths}

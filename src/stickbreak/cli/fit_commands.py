@@ -26,6 +26,7 @@ from .options import (
     WORKERS,
     with_options,
 )
+from .segment_options import CHANGE_POINTS
 
 __all__ = ["fit", "teach"]
 
@@ -72,7 +73,8 @@ def _fit_sequences(entry: ModelEntry) -> tuple[Callable[..., None], tuple[Any, .
 
         fit_model(entry, data, out, False, options)  # pieces of a stream would cut sequences
 
-    return command, (ENGINE, DATA, SEQUENCES)
+    own = (CHANGE_POINTS,) if entry.estimator in ("HSMM", "HDPHSMM") else ()
+    return command, (ENGINE, DATA, SEQUENCES, *own)
 
 
 def _fit_documents(entry: ModelEntry) -> tuple[Callable[..., None], tuple[Any, ...]]:

@@ -125,14 +125,14 @@ def fit_model(
     check_target(out)
     verbose = configure_logs(options)
     model = make_model(entry, options, verbose)
-    columns, identity = split_columns(options["columns"]), options.get("sequence_id")
+    columns = split_columns(options["columns"])
     began = time.monotonic()
     if stream:
         n_rows = _stream(model, data, columns, options, verbose)
     else:
         table, where = open_sequences(data, columns, model._make_family(), options, verbose)
         n_rows = table.n_rows
-        interruptible(lambda: model.fit(table, **where), options["checkpoint"], data, identity)
+        interruptible(lambda: model.fit(table, **where), options["checkpoint"], data, options)
     report(model, n_rows, time.monotonic() - began, out, options)
 
 
@@ -143,7 +143,7 @@ def fit_documents(entry: ModelEntry, data: Path, out: Path | None, options: dict
     model = make_model(entry, options, verbose)
     began = time.monotonic()
     corpus = open_corpus(data, options["words"], verbose)
-    interruptible(lambda: model.fit(corpus), options["checkpoint"], data, None)
+    interruptible(lambda: model.fit(corpus), options["checkpoint"], data, options)
     report(model, corpus.n_documents, time.monotonic() - began, out, options)
 
 
@@ -161,7 +161,7 @@ def fit_pairs(
     model = make_model(entry, {**options, **engine}, verbose)
     began = time.monotonic()
     bitext = open_bitext(data, options, verbose)
-    interruptible(lambda: model.fit(bitext), options["checkpoint"], data, None)
+    interruptible(lambda: model.fit(bitext), options["checkpoint"], data, options)
     if links is not None:
         write_links(links, model.fit_links(options["symmetrize"]))
     report(model, bitext.n_pairs, time.monotonic() - began, out, options)
@@ -227,7 +227,7 @@ def resume_model(checkpoint: Path, data: Path, out: Path | None, options: dict[s
         checkpoint, saved, opened, where, n_jobs=options["n_jobs"], verbose=verbose
     )
     report(
-        interruptible(resumed, checkpoint, data, options["sequence_id"]),
+        interruptible(resumed, checkpoint, data, options),
         n_rows,
         time.monotonic() - began,
         out,
@@ -260,14 +260,15 @@ def _open_again(
     return table, table.n_rows, where
 
 
-def interruptible(act: Any, checkpoint: Path | None, data: Path, identity: str | None) -> Any:
+def interruptible(act: Any, checkpoint: Path | None, data: Path, options: dict[str, Any]) -> Any:
     """Run `act`; Ctrl-C says how to go on."""
     try:
         return act()
     except KeyboardInterrupt:
         if checkpoint is None or not Path(checkpoint).is_file():
             raise
-        of = "" if identity is None else f" --sequence-id {identity}"
+        given = [(name, options.get(name)) for name in ("sequence_id", "change_points")]
+        of = "".join(f" --{n.replace('_', '-')} {column}" for n, column in given if column)
         message = (
             f"interrupted; no model was written. Continue with: stickbreak resume {checkpoint} "
             f"{data}{of}"

@@ -119,9 +119,16 @@ def write_rows(path: Path | None, parts: Iterator[Array], header: list[str], n_r
 
 
 def _text(part: Array) -> str:
-    """Lines of numbers, each with the digits needed to read it back exactly."""
+    """Lines of numbers, each with the digits needed to read it back exactly, and of names."""
     rows = part[:, None] if part.ndim == 1 else part
-    return "".join(",".join(map(repr, row)) + "\n" for row in rows.tolist())
+    return "".join(",".join(map(_cell, row)) + "\n" for row in rows.tolist())
+
+
+def _cell(value: Any) -> str:
+    """A number, or a name, quoted where a table needs it."""
+    if not isinstance(value, str):
+        return repr(value)
+    return '"' + value.replace('"', '""') + '"' if any(c in value for c in ',"\r\n') else value
 
 
 def _write_npy(file: Any, parts: Iterator[Array], n_rows: int) -> None:

@@ -105,5 +105,5 @@ def _open(
         if reads_pairs(name):
             return open_bitext(data, options, verbose), {}, ()
         return read_file(data, options.get("column"), is_of_tags(model)).words, {}, ()
-    table, offsets, ids = open_rows(model, path, data, options, verbose)
+    table, offsets, ids, _ = open_rows(model, path, data, options, verbose)
     return table, {} if offsets is None else {"lengths": offsets[1:] - offsets[:-1]}, ids

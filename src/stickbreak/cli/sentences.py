@@ -104,7 +104,7 @@ def fit_sentences(entry: ModelEntry, data: Path, out: Path | None, options: dict
     model = make_model(entry, options, verbose)
     began = time.monotonic()
     sentences = training_data(model, data, options["column"])
-    interruptible(lambda: model.fit(sentences), options["checkpoint"], data, None)
+    interruptible(lambda: model.fit(sentences), options["checkpoint"], data, options)
     report(model, len(sentences), time.monotonic() - began, out, options)
 
 

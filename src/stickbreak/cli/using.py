@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -32,6 +32,28 @@ __all__ = [
 PART_ROWS = 1 << 16
 PART_DOCUMENTS = 1 << 12
 SUFFIXES = (".csv", ".npy")
+
+
+class Opened(NamedTuple):
+    """A table for a model.
+
+    offsets : (S + 1,) where sequences begin and end, None for rows without order
+    ids : of the sequences, none if they have no names
+    points : rows of each sequence at which segments may begin
+    """
+
+    table: FileTable
+    offsets: Array | None
+    ids: tuple[Any, ...]
+    points: list[Array] | None = None
+
+    def within(self, begin: int, end: int) -> dict[str, Any]:
+        """Arguments that say where sequences are in the rows from begin to end, which cut none."""
+        if self.offsets is None:
+            return {}
+        lo, hi = np.searchsorted(self.offsets, [begin, end])
+        found: dict[str, Any] = {"lengths": np.diff(self.offsets[lo : hi + 1])}
+        return found if self.points is None else {**found, "change_points": self.points[lo:hi]}
 
 
 def predict_rows(
@@ -68,14 +90,13 @@ def predict_rows(
             options,
         )
         return
-    table, offsets, _ = open_rows(model, path, data, options, verbose)
-    parts = _parts(
-        model.predict_proba if proba else model.predict, table, offsets, "predicting", verbose
-    )
+    opened = open_rows(model, path, data, options, verbose)
+    method = model.predict_proba if proba else model.predict
+    parts = _parts(method, opened, "predicting", verbose)
     _answer(
         parts,
         header,
-        {"n_rows": table.n_rows},
+        {"n_rows": opened.table.n_rows},
         out,
         "probabilities" if proba else "labels",
         options,
@@ -83,7 +104,10 @@ def predict_rows(
 
 
 def predict_segments(path: Path, data: Path, out: Path | None, options: dict[str, Any]) -> None:
-    """A line for each segment of every sequence."""
+    """A line for each segment of every sequence, which is named as in the file if it has names.
+
+    Arrays (`.npy`), which hold numbers, have its position.
+    """
     check_target(out, SUFFIXES)
     verbose = configure_logs(options)
     model = load_model(path, options)
@@ -91,15 +115,23 @@ def predict_segments(path: Path, data: Path, out: Path | None, options: dict[str
         raise ValueError(
             f"--segments is for semi-Markov models; {path} holds a {type(model).__name__}"
         )
-    table, offsets, _ = open_rows(model, path, data, options, verbose)
+    opened = open_rows(model, path, data, options, verbose)
     found, n_before = [], 0
-    for part in _parts(model.predict_segments, table, offsets, "predicting", verbose):
+    for part in _parts(model.predict_segments, opened, "predicting", verbose):
         found.append(np.column_stack([part.sequence + n_before, *part[1:]]))
         n_before += int(part.sequence[-1]) + 1
     lines = np.concatenate(found)
+    if opened.ids and (out is None or out.suffix.lower() != ".npy"):
+        lines = lines.astype(object)
+        lines[:, 0] = [_name(opened.ids[s]) for s in lines[:, 0]]
     _answer(
         iter([lines]), list(Segments._fields), {"n_segments": len(lines)}, out, "segments", options
     )
+
+
+def _name(value: Any) -> Any:
+    """An id as a file has it: numbers of text are read as floats."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def score_rows(
@@ -137,16 +169,17 @@ def score_rows(
         else:
             _score_documents(model, counts, options)
         return
-    table, offsets, _ = open_rows(model, path, data, options, verbose)
-    parts = _parts(model.score_samples, table, offsets, "scoring", verbose)
+    opened = open_rows(model, path, data, options, verbose)
+    n_rows = opened.table.n_rows
+    parts = _parts(model.score_samples, opened, "scoring", verbose)
     if per_row:
-        _answer(parts, ["log_density"], {"n_rows": table.n_rows}, out, "log_densities", options)
+        _answer(parts, ["log_density"], {"n_rows": n_rows}, out, "log_densities", options)
         return
     # rows that serve only as context have no density
     sums = np.sum([(np.nansum(part), np.isfinite(part).sum()) for part in parts], axis=0)
     mean = float(sums[0] / sums[1])
     if options["json"]:
-        print_json({"score": mean, "n_rows": table.n_rows})
+        print_json({"score": mean, "n_rows": n_rows})
     else:
         print_lines([f"{mean!r}"])
 
@@ -165,6 +198,10 @@ def load_model(path: Path, options: dict[str, Any]) -> Any:
     """The model of a file, silent, with as many threads as asked for."""
     model = sb.load(path)
     refuse_pair_options(str(path), type(model).__name__, options)
+    if options.get("change_points") is not None and not isinstance(model, SegmentModel):
+        raise ValueError(
+            f"--change-points is for semi-Markov models; {path} holds a {type(model).__name__}"
+        )
     model.verbose = 0
     if options["n_jobs"] is not None:
         model.n_jobs = options["n_jobs"]
@@ -189,13 +226,8 @@ def open_words(
     return open_corpus(data, words, verbose, n_words)
 
 
-def open_rows(
-    model: Any, path: Path, data: Path, options: dict[str, Any], verbose: int
-) -> tuple[FileTable, Array | None, tuple[Any, ...]]:
-    """The data as a table for the model; all rows are checked before anything is written.
-
-    For models of sequences, the second value says where these end, the third holds their ids.
-    """
+def open_rows(model: Any, path: Path, data: Path, options: dict[str, Any], verbose: int) -> Opened:
+    """The data as a table for the model; all rows are checked before anything is written."""
     if options["words"] is not None:
         raise ValueError(f"--words is for topic models; {path} holds a {type(model).__name__}")
     names = list(model.feature_names_in_) if hasattr(model, "feature_names_in_") else None
@@ -215,26 +247,20 @@ def open_rows(
             categories=model.categories_,
         )
     checked = model._use(model._given(table, **where))[1]
-    is_cut = isinstance(checked, Stack | Groups)
-    return table, checked.shape.given_offsets if is_cut else None, ids
+    offsets = checked.shape.given_offsets if isinstance(checked, Stack | Groups) else None
+    return Opened(table, offsets, ids, where.get("change_points"))
 
 
-def _parts(
-    method: Callable[..., Any], table: FileTable, offsets: Array | None, what: str, verbose: int
-) -> Iterator[Any]:
-    """Answers part by part; sequences, offsets (S + 1,), stay whole."""
+def _parts(method: Callable[..., Any], opened: Opened, what: str, verbose: int) -> Iterator[Any]:
+    """Answers part by part; sequences stay whole."""
+    table, offsets = opened.table, opened.offsets
     done, cuts = 0, np.r_[np.arange(0, table.n_rows, PART_ROWS), table.n_rows]
     if offsets is not None:
         cuts = np.unique(offsets[np.searchsorted(offsets, cuts)])
     with Phase(what, bool(verbose)) as phase:
         for begin, end in pairwise(cuts.tolist()):
             part = replace(table, rows=table.rows[begin:end])
-            inside = (
-                {}
-                if offsets is None
-                else {"lengths": np.diff(offsets[(offsets >= begin) & (offsets <= end)])}
-            )
-            yield method(part, **inside)
+            yield method(part, **opened.within(begin, end))
             done += part.n_rows
             phase.update(done, table.n_rows)
 

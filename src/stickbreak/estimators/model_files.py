@@ -29,6 +29,8 @@ __all__ = [
     "continue_fit", "estimator_of", "identify_fit", "load", "register", "resume", "save",
 ]  # fmt: skip
 
+NOT_GIVEN = {"labels": "is not for documents", "change_points": "is for semi-Markov models"}
+
 ESTIMATORS: dict[str, type[Any]] = {}
 # Settings that may differ between a fit and its resumption.
 NOT_IDENTITY = {"checkpoint", "checkpoint_every", "callbacks"}
@@ -238,6 +240,7 @@ def resume(
     labels: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
     context: ArrayLike | None = None,
+    change_points: Any = None,
     n_jobs: int | None = None,
     verbose: int = 0,
 ) -> Any:
@@ -249,7 +252,7 @@ def resume(
     ----------
     path : the checkpoint.
     X, labels, sample_weight : as given to the interrupted `fit`; lengths, sequence_id, context :
-        the same, of sequences.
+        the same, of sequences; change_points : of segments.
     n_jobs : threads; results do not depend on it.
     verbose : show progress.
 
@@ -258,7 +261,7 @@ def resume(
     The fitted estimator.
     """
     where = {"lengths": lengths, "sequence_id": sequence_id, "labels": labels, "context": context}
-    where["sample_weight"] = sample_weight
+    where |= {"sample_weight": sample_weight, "change_points": change_points}
     given = {name: value for name, value in where.items() if value is not None}
     return continue_fit(path, read_checkpoint(path), X, given, n_jobs=n_jobs, verbose=verbose)
 
@@ -281,7 +284,7 @@ def continue_fit(
         X = estimator._open(X, settings.get("columns"))
     for name in given:
         if name not in inspect.signature(estimator.resume).parameters:
-            what = "is not for documents" if name == "labels" else "is for sequences"
+            what = NOT_GIVEN.get(name, "is for sequences")
             raise ValueError(f"{name} {what}; the checkpoint is of a {type(estimator).__name__}")
     return estimator.resume(X, **given)
 
