@@ -37,6 +37,12 @@ FOUND = (
     "-7.952, 200 -7.835). The number of sweeps of the default start was chosen with these "
     "documents of KOS in view, so its rows are no independent test."
 )
+SHORT = (
+    "DBLP is where bound and completion disagree, whatever the start: its papers have 5.4 words, "
+    "beside which 100 topics at prior counts of 0.1 weigh ten. From documents the bound of 100 "
+    "topics is higher by 0.66 nats a word, and completion is lower by 0.16; the HDP, which goes by "
+    "the bound, ends with two topics, and 100 in sweeps complete better by 0.11."
+)
 
 
 class Topics(NamedTuple):
@@ -228,7 +234,7 @@ def describe(rows: list[Row]) -> Experiment:
         f"test part); DBLP: every {DBLP_STEP}th paper. Gibbs samplers give their last state, not "
         "an average. CPU seconds are of whole fits from counts in memory."
     )
-    return Experiment("Topic models and peers", setting, rows, FOUND)
+    return Experiment("Topic models and peers", setting, rows, f"{FOUND} {SHORT}")
 
 
 def run() -> Experiment:
