@@ -1,10 +1,10 @@
 """Word alignment of French and English: EM, variational Bayes and collapsed inference from the same
-start, fertilities, rare words as garbage collectors.
+start, fertilities, rare words as garbage collectors; other tools in the same run.
 """
 
 from __future__ import annotations
 
-from .alignment_tables import CODED, main_rows
+from .alignment_tables import CODED, main_rows, peer_rows
 from .bitexts import read_hansards
 from .frame import Experiment, is_quick
 
@@ -30,4 +30,5 @@ FOUND = (
 def run() -> Experiment:
     """Hansards; the first 2,000 pairs under `--quick`."""
     pairs = read_hansards(2000 if is_quick() else None)
-    return Experiment("Word alignment of Hansards", TEXT + CODED, main_rows(pairs), FOUND)
+    rows = [*main_rows(pairs), *peer_rows(pairs)]
+    return Experiment("Word alignment of Hansards", TEXT + CODED, rows, FOUND)

@@ -28,7 +28,7 @@ EXPERIMENTS = (
     "search_chains", "durations", "recorded_segments",
     "collapsed_starts", "topic_bars", "ap_topics", "news_topics", "topic_starts", "topic_peers",
     "joint_predictive", "part_of_speech", "text_prediction",
-    "swedish_links", "hansards", "hansards_equal", "hansards_peers", "hansards_streams",
+    "swedish_links", "hansards", "hansards_equal", "hansards_streams",
     "hansards_laps",
     "hansards_priors", "hansards_others", "rare_words", "alignment_speed", "alignment_growth",
     "dependencies", "unlabelled_trees", "grammar_sizes", "latent_annotations", "segmentation",
