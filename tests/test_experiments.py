@@ -129,3 +129,8 @@ def test_topic_models_and_peers_fill_one_table(monkeypatch: pytest.MonkeyPatch) 
     assert found["LDA, VB after collapsed sweeps (default)"].startswith("loss ")
     assert "completion -" in found["scikit-learn"]
     assert len(rows) == len(topic_peers.plan(2)) + 2
+
+    keys = ((2, topic_peers.DEFAULT), (2, "scikit-learn"), (3, topic_peers.FOUND_SIZE))
+    monkeypatch.setattr(topic_peers, "TOGETHER", keys)
+    names = [row.what for row in topic_peers.together("toy", split, 2)]
+    assert names == [topic_peers.title("toy", *key) for key in keys]
