@@ -137,6 +137,23 @@ def test_a_fit_learns_which_symbols_are_common(name, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("guards", ["messages", "counts"])
+def test_blocks_of_one_chain_lack_what_their_rows_lack(guards):
+    """After three laps in two batches: the counts of absences are those of the rows' posteriors."""
+    rows = np.concatenate(sequences())[:200]
+    data, family = Sequences(rows, offsets=np.array([0, 200])), sb.Categorical(1.0, (6,))
+    model = hdp_hmm(family, root="tables", learns=True)
+    model = replace(model, family=SharedCategorical.of(family))
+    start = from_local(model, data, K, np.random.default_rng(1))
+    engine = sb.CollapsedVB(max_iter=3, tol=0.0, n_batches=2, guards=guards, reorder=False, **CUT)
+    found = run(model, engine, data, start)
+    plain = np.zeros((6, K))
+    np.add.at(plain, rows[:, 0], np.log1p(-found.warm()["rows"].astype(float)))
+    np.testing.assert_allclose(found.counts["log_absent_symbol"], plain, rtol=1e-9, atol=1e-9)
+    assert not np.allclose(found.model.family.base, 1 / 6)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["one chain in blocks", "noisy steps", "noisy steps of blocks"])
 def test_killed_and_threaded_fits_that_learn_a_base_are_the_same_bits(name, tmp_path):
     class Stop(sb.Callback):
