@@ -22,6 +22,7 @@ PLAN = {
     "merges and deletes from 100": (100, MOVES[1:]), "births, merges and deletes from 1": (1,
     MOVES),
 }  # fmt: skip
+DEFAULT = "the default: a ladder, births, merges and deletes"
 PUBLISHED = {
     "fixed 50": "stuck with fragments of bars",
     "fixed 100": "stuck with fragments of bars",
@@ -52,6 +53,24 @@ def fit_topics(
         model.fit(counts)
     assert_rises(model.trace_.bound[model.trace_.bound == model.trace_.bound])
     return Found(model, time.process_time() - began)
+
+
+def fit_default(counts: Any, seed: int) -> Found:
+    """`HDPTopicModel()` untouched."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", sb.ConvergenceWarning)
+        began = time.process_time()
+        model = sb.HDPTopicModel(random_state=seed).fit(counts)
+    assert_rises(model.trace_.bound[model.trace_.bound == model.trace_.bound])
+    return Found(model, time.process_time() - began)
+
+
+def below(found: dict[str, list[Found]]) -> str:
+    """How far the default ends below the best fit of the same documents."""
+    best = [max(f.model.lower_bound_ for f in fits) for fits in zip(*found.values(), strict=True)]
+    ours = [f.model.lower_bound_ for f in found[DEFAULT]]
+    gaps = [own - most for own, most in zip(ours, best, strict=True)]
+    return f"{np.mean(gaps):.0f} ({span(gaps)})"
 
 
 def recovered(model: Any, topics: np.ndarray) -> int:
@@ -112,16 +131,18 @@ def draw(model: Any) -> str:
 
 def run() -> Experiment:
     """Several seeds of the toy, then the peers' documents."""
-    topics, found = bars(), {name: [] for name in PLAN}
+    topics, found = bars(), {name: [] for name in (*PLAN, DEFAULT)}
     n_documents = DOCUMENTS // 5 if is_quick() else DOCUMENTS
     for seed in seeds(5):
         counts = sparse.csr_array(draw_mixed_documents(topics, n_documents, WORDS, seed))
         for name, (size, moves) in PLAN.items():
             found[name].append(fit_topics(counts, size, moves, seed))
+        found[DEFAULT].append(fit_default(counts, seed))
     rows = [
         Row(name, describe(fits, topics, n_documents * WORDS), PUBLISHED.get(name, ""))
         for name, fits in found.items()
     ]
+    rows.append(Row("the default: nats below the best of these fits, mean", below(found)))
     setting = (
         f"{n_documents} documents of {WORDS} words over 30 x 30, each a mixture of one to "
         "three of ten bars (five lie, five "
