@@ -124,6 +124,27 @@ def test_color_is_never_alone():
         assert piece.get("data-k") in "".join(piece.itertext())
 
 
+def test_topics_without_room_for_their_number_have_a_title():
+    n = 60
+    topics = np.full((n, 4), 0.25) + 1e-4 * np.random.default_rng(0).random((n, 4))
+    subject = make_topics()
+    more = {
+        "topic_word": topics,
+        "overall": np.log(topics[0]),
+        "apart": dict.fromkeys(range(n), ""),
+    }
+    subject = replace(subject, weights=np.full(n, 1 / n), counts=np.full(n, 9.0), observed=None,
+                      ids=tuple(range(n)), more=more)  # fmt: skip
+    tree = parse(write_page(subject).html)
+    image = next(e for e in tree.iter() if "Map of 60" in (e.get("aria-label") or "")
+                 and e.tag.endswith("svg"))  # fmt: skip
+    groups = [e for e in image if e.tag.endswith("}g")]
+    assert len(groups) == n
+    for group in groups:
+        assert group.get("data-k") in "".join(group.itertext())
+    assert sum(e.tag.endswith("title") for e in image.iter()) > 1
+
+
 def test_data_none_and_no_texts_leave_nothing_of_the_data():
     subject = make_rows(keeps="none")
     observed = replace(subject.observed, worst=(), typical={})

@@ -127,8 +127,9 @@ def write_map(subject: Subject) -> Markup | None:
         inner = [
             tag("circle", cx=x, cy=y, r=round(radius, 1), class_="bar", fill_opacity="0.2"),
             tag("circle", cx=x, cy=y, r=round(radius, 1), class_="outline"),
-            *_label(f"{k} {shortened(word, 14)}", str(k), x, y, taken),
-        ]
+            *(_label(f"{k} {shortened(word, 14)}", str(k), x, y, taken)
+              or [tag("title", f"topic {k}")]),
+        ]  # fmt: skip
         parts.append(tag("g", *inner, class_=look, data_k=k))
     near = _nearest(topics, ks)
     alt = f"Map of {len(ks)} topics; {near[0]} and {near[1]} are the most alike."
