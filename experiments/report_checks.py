@@ -80,16 +80,27 @@ def _topics(seed: int) -> Any:
     return sb.LatentDirichletAllocation(5, random_state=seed)
 
 
+def _searched_mixture(seed: int) -> Any:
+    return sb.DPMixture(random_state=seed)
+
+
+def _searched_chain(seed: int) -> Any:
+    return sb.HDPHMM(random_state=seed)
+
+
+KINDS: dict[str, tuple[Callable[[np.random.Generator], Any], Callable[[int], Any]]] = {
+    "mixture": (lambda rng: draw_rows(rng)[0], _mixture),
+    "chain": (draw_chains, _chain),
+    "topics": (draw_documents, _topics),
+    "DPMixture": (lambda rng: draw_rows(rng)[0], _searched_mixture),
+    "HDPHMM": (draw_chains, _searched_chain),
+}
+
+
 def clean(kind: str, seed: int) -> Counter[str]:
     """Checks that were made, and those that fired, on data of the model itself."""
-    rng = np.random.default_rng([seed, 1])
-    data: Any
-    if kind == "mixture":
-        data, model = draw_rows(rng)[0], _mixture(seed)
-    elif kind == "chain":
-        data, model = draw_chains(rng), _chain(seed)
-    else:
-        data, model = draw_documents(rng), _topics(seed)
+    draw, make = KINDS[kind]
+    data, model = draw(np.random.default_rng([seed, 1])), make(seed)
     return Counter(
         f"{kind}: {name}: look"
         for name, level in _levels(model.fit(data), data).items()
@@ -191,7 +202,7 @@ def count(first: int, n: int) -> Counter[str]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", sb.StickbreakWarning)
         for seed in range(first, first + n):
-            for kind in ("mixture", "chain", "topics"):
+            for kind in KINDS:
                 total.update(clean(kind, seed))
             for fault in FAULTS:
                 total.update(faulty(fault, seed))
@@ -203,7 +214,7 @@ def rows_of(total: Counter[str]) -> list[Row]:
     n = total["sets"]
     fired = {name: m for name, m in total.items() if name.endswith(": look")}
     found = []
-    for kind in ("mixture", "chain", "topics"):
+    for kind in KINDS:
         own = {k.split(": ")[1]: m for k, m in fired.items() if k.startswith(f"{kind}: ")}
         told = "; ".join(f"{name}: {m}" for name, m in sorted(own.items())) or "none"
         found.append(Row(f"{kind}: checks that fired on {n} sets of its own data", told))
@@ -218,7 +229,8 @@ def run() -> Experiment:
         title="Checks of reports",
         setting="Data drawn from a mixture (300 rows, three clusters), a chain (six sequences of "
         "150 rows, three states) and a topic model (200 documents of 60 words, five topics), "
-        "fitted again; and the same with a planted fault. Seeds 200 to 299; the checks "
+        "fitted again, rows and sequences also with the number of components searched by DPMixture "
+        "and HDPHMM; and the same with a planted fault. Seeds 200 to 299; the checks "
         "were written with seeds below 200 in view.",
         rows=rows_of(count(FIRST, len(seeds(N_SETS)))),
     )

@@ -219,4 +219,4 @@ def test_measured_rates_of_checks_are_counted():
     assert total["sets"] == 2
     for fault in ("a split component", "a skewed column", "a doubled topic"):
         assert total[f"{fault}: found"] == 2
-    assert len(report_checks.rows_of(total)) == 3 + len(report_checks.FAULTS)
+    assert len(report_checks.rows_of(total)) == len(report_checks.KINDS) + len(report_checks.FAULTS)
