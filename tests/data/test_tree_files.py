@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import zipfile
 
+import nltk
 import pytest
 
 import stickbreak as sb
@@ -109,3 +110,12 @@ def test_members_belong_to_archives(tmp_path) -> None:
         sb.read_trees(tmp_path / "t.zip")
     with pytest.raises(ValueError, match="no member 'b'"):
         sb.read_trees(tmp_path / "t.zip", member="b")
+
+
+def test_trees_of_nltk_are_taken() -> None:
+    tree = nltk.Tree.fromstring("(S (NP (DT the) (NN dog)) (VP (VBZ runs)))")
+    found = sb.ConstituentTree.of(tree)
+    assert str(found) == "(S (NP (DT the) (NN dog)) (VP (VBZ runs)))"
+    assert sb.ConstituentTree.of(found) is found
+    with pytest.raises(ValueError, match="expected a tree; got int"):
+        sb.ConstituentTree.of(3)

@@ -256,14 +256,26 @@ def test_every_engine_fits(engine: str) -> None:
     assert model.parse(["she sees the dog ."])[0].tags == ["PRP", "VBZ", "DT", "NN", "."]
 
 
-@pytest.mark.filterwarnings("ignore::stickbreak.errors.ConvergenceWarning")
-@pytest.mark.parametrize("engine", ["collapsed-gibbs", "gibbs"])
-def test_refused_engines_name_one_that_fits(engine: str) -> None:
-    with pytest.raises(ValueError, match=r"; use (CollapsedVB|BatchVB)") as found:
-        sb.LatentPCFG(2, inference=engine).fit(TREES[:3])
-    named = {"CollapsedVB": sb.CollapsedVB, "BatchVB": sb.BatchVB}
-    remedy = named[str(found.value).split("use ")[1].split()[0].strip(",")]
-    sb.LatentPCFG(2, inference=remedy(max_iter=2)).fit(TREES[:3])
+@pytest.mark.parametrize(
+    "engine", [sb.Gibbs(max_iter=20), sb.CollapsedGibbs(max_iter=20, temperature=(2.0, 0.5))]
+)
+def test_samplers_draw_subtypes(engine: Any) -> None:
+    model = sb.LatentPCFG(2, inference=engine, random_state=0).fit(TREES)
+    counts = model._fitted.counts.arrays
+    assert all((array == np.round(array)).all() for array in counts.values())
+    assert counts["root"].sum() == len(TREES)
+    assert model.parse(["she sees the dog ."])[0].tags == ["PRP", "VBZ", "DT", "NN", "."]
+    again = sb.LatentPCFG(2, inference=engine, random_state=0, n_jobs=2).fit(TREES)
+    np.testing.assert_array_equal(again._fitted.counts["binary_rule"], counts["binary_rule"])
+    if isinstance(engine, sb.CollapsedGibbs):
+        assert 0.3 < np.nanmean(model.trace_.acceptance) <= 1.0
+
+
+def test_pages_show_drawn_trees(fitted: sb.LatentPCFG) -> None:
+    sentence = "the cat hears the dog of the bird ."
+    drawn = fitted._draw_trees([sentence], 20, np.random.default_rng(0))[0]
+    assert {str(tree.words) for tree in drawn} == {str(sentence.split())}
+    assert "drawn from the posterior" in fitted.report([sentence]).html
 
 
 def test_more_trees_of_known_rules(fitted: sb.LatentPCFG) -> None:

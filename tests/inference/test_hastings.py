@@ -9,13 +9,16 @@ from typing import Any
 import numpy as np
 import pytest
 from inference.test_golden_grammars import flat_counts, small
+from oracles.annotation import cells_of
 from oracles.dependency import all_trees, counts_of
 
 import stickbreak as sb
-from stickbreak.data import Sequences
+from stickbreak.data import Sequences, as_trees, binarize, list_rules, number_trees
+from stickbreak.families.listed import ListedWords
 from stickbreak.families.tags import Tags
 from stickbreak.inference import CollapsedGibbs, Start, run
-from stickbreak.models import Model, dependency_model
+from stickbreak.models import Model, annotated_grammar, dependency_model
+from stickbreak.reading import Stack
 
 EXACT = [2.960471, 2.992948, 0.828011, 2.377092, 2.669489, 0.218570, 2.622908, 3.330511]
 PIECE = 50  # laps, enough to forget their beginning
@@ -96,3 +99,57 @@ def test_estimators_draw_trees(estimator: Any) -> None:
 def test_a_hierarchical_root_is_refused() -> None:
     with pytest.raises(ValueError, match="samplers draw no root of a grammar; use PCFG"):
         sb.HDPPCFG(3, inference="collapsed-gibbs").fit(SENTENCES)
+
+
+def two_trees() -> tuple[Model, Any, Start, np.ndarray]:
+    """Given trees with two subtypes; the exact mean counts of all rules come last."""
+    trees = ["(S (A a) (A a))", "(S (S (A a) (B b)) (B b))"]
+    model, data = annotated(trees)
+    params, total, mean = model.start_params(2), 0.0, 0.0
+    found = [list(annotations(data.companion.of(s))) for s in range(2)]
+    for first, second in product(*found):
+        counts = model.zeros(2)
+        for name, *at in (*first, *second):
+            counts[name][tuple(at)] += 1.0
+        weight = np.exp(model.prior.log_rise(counts, params))
+        total, mean = total + weight, mean + weight * flat_rules(counts)
+    return model, data, Start(model.zeros(2), params), np.asarray(mean / total)
+
+
+def annotated(trees: list[str]) -> tuple[Model, Any]:
+    """A model of these trees with two subtypes, and the trees."""
+    made = [binarize(tree) for tree in as_trees("".join(trees))]
+    listing = list_rules(made, rare=0)
+    names = ("symbols", "words", "tops", "binary", "unary", "emits")
+    family = ListedWords(**{name: getattr(listing, name) for name in names})
+    given = number_trees(made, listing)
+    counts = {"concentration": 0.3, "word_concentration": 0.4, "root_concentration": 0.5}
+    words = listing.emits[given.rows[:, 0], 1][:, None]
+    data = Stack(words, offsets=given.offsets, companion=given)
+    return annotated_grammar(family, **counts), data
+
+
+def annotations(nodes: np.ndarray) -> Any:
+    """The entries of the tables that each annotation of a tree uses."""
+    cells = cells_of(nodes)
+    names = sorted({v for _, _, variables in cells for v in variables})
+    for values in product(range(2), repeat=len(names)):
+        of = dict(zip(names, values, strict=True))
+        yield [(name, rule, *(of[v] for v in variables)) for name, rule, variables in cells]
+
+
+def flat_rules(counts: Any) -> np.ndarray:
+    names = ("root", "binary_rule", "unary_rule", "word_rule")
+    return np.concatenate([np.ravel(counts[name]) for name in names])
+
+
+@pytest.mark.parametrize("n_laps", [600, pytest.param(20_000, marks=pytest.mark.slow)])
+def test_subtypes_of_given_trees(n_laps: int) -> None:
+    *problem, exact = two_trees()
+    means, acceptance = sampled(*problem, n_laps, flat_rules)
+    varies = means.std(0) > 0
+    np.testing.assert_allclose(means[:, ~varies].mean(0), exact[~varies], atol=0.02)
+    # of forty numbers the largest is expected above two, and more from the errors of twelve pieces
+    most = 6.0 if n_laps == 600 else 3.7
+    assert (distances(means[:, varies], exact[varies]) < most).all()
+    assert acceptance > 0.6

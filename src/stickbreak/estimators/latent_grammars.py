@@ -47,8 +47,8 @@ class LatentPCFG(TreebankEstimator):
         EM is maximum likelihood.
     word_concentration, root_concentration : of each word that a tag has, and of each top symbol.
     inference : engine, by name ("batch", "memoized", "stochastic", "collapsed", "em", "hard-em",
-        "stochastic-collapsed") or as an object; default `CollapsedVB`, tree by tree, which keeps
-        H^3 + 2 H^2 + H numbers in single precision for each word.
+        "stochastic-collapsed", "gibbs", "collapsed-gibbs") or as an object; default `CollapsedVB`,
+        tree by tree, which keeps H^3 + 2 H^2 + H numbers in single precision for each word.
     prune : when parsing, symbols of a span are left out whose posterior in the grammar without
         subtypes is at most this; 0 for none, which is exact and slow.
     max_length : most words of a sentence to parse; longer ones are refused. Trees of a fit may be

@@ -205,10 +205,10 @@ class TreebankEstimator(TreeEstimator):
         """
         self._check_method(method)
         fitted, table, potentials = self._ask(X, parameters)
-        model, listing = _by_method(fitted.model, method), self._listing()
+        model = _by_method(fitted.model, method)
         with workers(self.n_jobs) as pool:
             found, logs = parse_units(model, potentials, table.whole(), pool)
-        sentences, bad = words_of(X), np.flatnonzero(np.isneginf(logs))
+        bad = np.flatnonzero(np.isneginf(logs))
         if len(bad):
             named = ", ".join(str(s) for s in bad[:5]) + (", ..." if len(bad) > 5 else "")
             warnings.warn(
@@ -217,12 +217,20 @@ class TreebankEstimator(TreeEstimator):
                 DataWarning,
                 stacklevel=2,
             )
-        flat, tags, ends = set(bad.tolist()), _best_tags(potentials, listing), found.offsets
+        return self._trees(found, X, table, potentials)
+
+    def _trees(
+        self, found: Companion, X: Any, table: Stack, potentials: ModelPotentials | None = None
+    ) -> list[ConstituentTree]:
+        """Trees of found nodes; flat ones of sentences without."""
+        listing, ends = self._listing(), found.offsets
+        fitted = potentials or self._potentials_of(self._require_fitted(), "fitted")
+        tags = _best_tags(fitted, listing)
         return [
-            _flat(words, table.rows[ends[s] : ends[s + 1], 0], tags, listing)
-            if s in flat
-            else make_tree(found.of(s), listing, words)
-            for s, words in enumerate(sentences)
+            make_tree(found.of(s), listing, words)
+            if found.of(s)[0, 0] >= 0
+            else _flat(words, table.rows[ends[s] : ends[s + 1], 0], tags, listing)
+            for s, words in enumerate(words_of(X))
         ]
 
     def predict(self, X: Rows, *, method: str = "max-rule", parameters: str = "fitted") -> Any:

@@ -52,7 +52,7 @@ class ListedWords(BaseFamily):
 
     max_categories = 1 << 31
     missing_category = -1.0
-    sweeps = True
+    draws = sweeps = True
     measure = "probabilities"
 
     @cached_property
@@ -120,6 +120,10 @@ class ListedWords(BaseFamily):
         return NoScores(counts["root"].shape[1])
 
     log_mean = mode = mean_log
+
+    def draw(self, counts: Counts, rng: np.random.Generator) -> NoScores:
+        """The same under every rule."""
+        return self.mean_log(counts)
 
     def describe(self, counts: Counts) -> Mapping[str, Array]:
         """Nothing: words are what they are."""

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import digamma, xlogy
+from scipy.special import digamma, logsumexp, xlogy
 
 from stickbreak.data import Listing
 from stickbreak.kernels.annotation.sweeps import RuleGroups
 from stickbreak.parameters import require_prior_count
 from stickbreak.protocols import Array, Counts, Rule
-from stickbreak.stats import Field, Fields, Summary, log_gamma_rise
+from stickbreak.stats import Field, Fields, Summary, log_gamma_draws, log_gamma_rise
 
 from .base import BasePrior
 
@@ -40,8 +40,6 @@ class ListedRules(BasePrior):
     concentration: float = 0.01
     word_concentration: float = 0.01
     root_concentration: float = 0.1
-
-    draws = False
 
     def __post_init__(self) -> None:
         require_prior_count(
@@ -141,6 +139,21 @@ class ListedRules(BasePrior):
         return dict(self._over_totals(alpha, np.log, _at_parents(np.log, totals), np.log(root)))
 
     mode = log_mean
+
+    def draw(self, counts: Counts, rng: np.random.Generator) -> dict[str, Array]:
+        """Logs of probabilities drawn from the posterior: gamma draws over their sums."""
+        alpha = self._rows(counts)[0]
+        logs = {name: log_gamma_draws(table, rng) for name, table in alpha.items()}
+        sums = np.full((len(self.listing.symbols), counts["root"].shape[1]), -np.inf)
+        for name, parents in (
+            ("binary_rule", self.listing.binary),
+            ("unary_rule", self.listing.unary),
+            ("word_rule", self.listing.emits),
+        ):
+            axes = tuple(range(2, logs[name].ndim))
+            below = logsumexp(logs[name], axis=axes) if axes else logs[name]
+            np.logaddexp.at(sums, parents[:, 0], below)
+        return dict(self._over_totals(logs, np.asarray, sums, logsumexp(logs["root"])))
 
     def _coarse(self, counts: Counts) -> dict[str, Array]:
         """The logs of expected rules without subtypes, which prune charts."""

@@ -14,6 +14,7 @@ import numpy as np
 from ..compile import kernel
 from .coarse import span_at
 from .fine import pair_weight
+from .logs import add_logs, pair_log, unary_log
 
 __all__ = [
     "Back", "best_rules", "best_subtypes", "best_top", "best_top_subtype", "unary_share",
@@ -41,7 +42,37 @@ def unary_share(weights, above, low):
 
 
 @kernel
-def best_chains(index, tables, where, s, room, back):
+def log_share(low, out, in_logs):
+    """Log of the posterior of a symbol, from its inside and outside values (H,)."""
+    total, logs = 0.0, -np.inf
+    for a in range(low.shape[0]):
+        if in_logs:
+            logs = add_logs(logs, low[a] + out[a])
+        else:
+            total += low[a] * out[a]
+    return np.log(total) if total > 0.0 else logs
+
+
+@kernel
+def log_unary_share(weights, above, low, in_logs):
+    """Log of the posterior of a unary rule at a span."""
+    if in_logs:
+        return unary_log(weights, above, low)
+    share = unary_share(weights, above, low)
+    return np.log(share) if share > 0.0 else -np.inf
+
+
+@kernel
+def log_pair_share(weights, out, left, right, in_logs):
+    """Log of the posterior of a binary rule at a place, less what spans were divided by."""
+    if in_logs:
+        return pair_log(weights, out, left, right)
+    share = pair_weight(weights, out, left, right)
+    return np.log(share) if share > 0.0 else -np.inf
+
+
+@kernel
+def best_chains(index, tables, where, s, room, in_logs, back):
     """Tops of a span: with the best unary rule, or with none."""
     for at in range(where.ends[s], where.ends[s + 1]):
         back.top[at], back.top_back[at, 0], back.top_back[at, 1] = back.low[at], -1, 0
@@ -51,32 +82,36 @@ def best_chains(index, tables, where, s, room, back):
             above = where.slots[s, index.up[k]]
             if above >= 0 and back.low[at] > -np.inf:
                 rule = index.chain[k]
-                share = unary_share(tables.unary[rule], room.out_top[above], room.low[at])
-                value = np.log(share) + back.low[at] if share > 0.0 else -np.inf
+                value = back.low[at] + log_unary_share(
+                    tables.unary[rule], room.out_top[above], room.low[at], in_logs
+                )
                 if value > back.top[above]:
                     back.top[above], back.top_back[above, 0] = value, rule
 
 
 @kernel
-def best_rules(index, tables, words, where, room, back):
-    """The tree with the largest product of posteriors of its rules."""
+def best_rules(index, tables, words, where, room, in_logs, back):
+    """The tree with the largest product of posteriors of its rules.
+
+    in_logs : whether tables and room are logarithms
+    """
     n = words.shape[0]
     back.low[: where.ends[span_at(n, n, 0) + 1]] = -np.inf
     for i in range(n):
         for k in range(index.word_ends[words[i]], index.word_ends[words[i] + 1]):
-            at, share = where.slots[i, index.tag[k]], 0.0
+            at = where.slots[i, index.tag[k]]
             if at >= 0:
-                for a in range(room.low.shape[1]):
-                    share += room.low[at, a] * room.out_low[at, a]
-                back.low[at] = np.log(share) if share > 0.0 else -np.inf
+                back.low[at] = log_share(room.low[at], room.out_low[at], in_logs)
                 back.low_back[at, 0], back.low_back[at, 1] = index.emit[k], 0
-        best_chains(index, tables, where, i, room, back)
+        best_chains(index, tables, where, i, room, in_logs, back)
     for w in range(2, n + 1):
         for i in range(n - w + 1):
             s = span_at(n, w, i)
             for u in range(1, w):
                 left, right = span_at(n, u, i), span_at(n, w - u, i + u)
-                factor = room.scale[left] + room.scale[right] - room.scale[s]
+                factor = 0.0
+                if not in_logs:
+                    factor = room.scale[left] + room.scale[right] - room.scale[s]
                 for at in range(where.ends[left], where.ends[left + 1]):
                     b = where.symbols[at]
                     if back.top[at] == -np.inf:
@@ -85,28 +120,27 @@ def best_rules(index, tables, words, where, room, back):
                         c, own = where.slots[right, index.right[k]], where.slots[s, index.parent[k]]
                         if c < 0 or own < 0 or back.top[at] + back.top[c] <= back.low[own]:
                             continue
-                        share = pair_weight(
+                        value = log_pair_share(
                             tables.binary[index.rule[k]], room.out_low[own], room.top[at],
-                            room.top[c],
+                            room.top[c], in_logs,
                         )  # fmt: skip
-                        value = back.top[at] + back.top[c] + factor + np.log(share)
-                        if share > 0.0 and value > back.low[own]:
+                        value += back.top[at] + back.top[c] + factor
+                        if value > back.low[own]:
                             back.low[own] = value
                             back.low_back[own, 0], back.low_back[own, 1] = index.rule[k], u
-            best_chains(index, tables, where, s, room, back)
+            best_chains(index, tables, where, s, room, in_logs, back)
 
 
 @kernel
-def best_top(index, n, where, room, back):
+def best_top(index, n, where, room, in_logs, back):
     """Log of the best tree and the place of its symbol; -inf and -1 if there is none."""
     best, place, last = -np.inf, -1, span_at(n, n, 0)
     for r in range(index.tops.shape[0]):
-        at, share = where.slots[last, index.tops[r]], 0.0
+        at = where.slots[last, index.tops[r]]
         if at >= 0:
-            for a in range(room.top.shape[1]):
-                share += room.top[at, a] * room.out_top[at, a]
-            if share > 0.0 and np.log(share) + back.top[at] > best:
-                best, place = np.log(share) + back.top[at], r
+            value = back.top[at] + log_share(room.top[at], room.out_top[at], in_logs)
+            if value > best:
+                best, place = value, r
     return best, place
 
 

@@ -2,7 +2,8 @@
 
 Own counts, by the words of a tree: `rows` (n, H), the subtype of each tag; `pairs` (n, H, H, H),
 row i of binary node i - 1; `chains` (n, 2, H, H), of unary rules above words and above these nodes;
-and `roots` (units, H). They are float32: what is added is what was kept.
+and `roots` (units, H). They are float32: what is added is what was kept. Where subtypes are drawn,
+`subtype` (n, 4) is one more than the drawn ones, see `kernels/annotation/draws.py`.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from typing import Any
 import numpy as np
 
 from stickbreak.data import Batch, Listing
+from stickbreak.errors import NumericalError
+from stickbreak.kernels.annotation.draws import draw_annotations
 from stickbreak.kernels.annotation.skeletons import AnnotatedTables
 from stickbreak.kernels.annotation.sweeps import (
     SkeletonOwn,
@@ -23,6 +26,7 @@ from stickbreak.protocols import Array, SweptLane
 from stickbreak.stats import Field, Fields
 
 from ..base import BaseStructure
+from ..labels import require_single
 from ..tree_units import require_swept, unit_times
 
 __all__ = ["SweptAnnotation", "given_trees", "tables_of"]
@@ -35,6 +39,7 @@ class SweptAnnotation(BaseStructure):
     """The part of annotated trees that collapsed inference needs."""
 
     granularities = ("sentence",)
+    drawn_granularity = "sentence"
     listing: Listing
 
     def own_counts(
@@ -83,8 +88,22 @@ class SweptAnnotation(BaseStructure):
         own["roots"][~is_used] = 0.0
         return own
 
+    def own_labels(self, batch: Batch, n_components: int, axis: str) -> Fields:
+        """No subtypes yet."""
+        layout = {
+            "subtype": Field(("row", None)),
+            "accepted": Field(("unit",), nonnegative=False),
+        }
+        arrays = {
+            "subtype": np.zeros((batch.n_rows, 4), dtype=np.int64),
+            "accepted": np.full(batch.n_spans, -1, dtype=np.int64),
+        }
+        return Fields(layout, arrays)
+
     def sweep(self, lane: SweptLane) -> tuple[float, float]:
         """Every tree once, given all others. Its part of the bound is its entropy."""
+        if lane.how.seeds is not None:
+            return self._draw(lane)
         batch, how, found, groups = lane.batch, lane.how, np.zeros(2), lane.pseudo
         assert batch.offsets is not None
         units = SkeletonUnits(given_trees(batch), batch.offsets, unit_times(batch) > 0)
@@ -94,10 +113,7 @@ class SweptAnnotation(BaseStructure):
         if not how.moves:
             count_skeletons(units, own, groups, out, sums)
             return 0.0, 0.0
-        totals = np.zeros_like(sums)
-        np.add.at(totals, groups.binary, tables.binary.sum((2, 3)))
-        np.add.at(totals, groups.unary, tables.unary.sum(2))
-        np.add.at(totals, groups.emit, tables.emit)
+        totals = _totals(tables, groups)
         bad = sweep_skeletons(
             tables, totals, groups, units, own, how.block, how.is_part, how.is_measured, out, sums,
             found,
@@ -105,10 +121,53 @@ class SweptAnnotation(BaseStructure):
         require_swept(bad, batch)
         return float(found[0]), float(found[1])
 
+    def _draw(self, lane: SweptLane) -> tuple[float, float]:
+        """Subtypes of every tree, drawn given those of all others."""
+        batch, how, log_z, groups = lane.batch, lane.how, np.zeros(1), lane.pseudo
+        assert batch.offsets is not None
+        require_single(batch)
+        is_used = unit_times(batch) > 0
+        units, counts = (
+            SkeletonUnits(given_trees(batch), batch.offsets, is_used),
+            tables_of(lane.tables),
+        )
+        totals, H = _totals(counts, groups), counts.root.shape[1]
+        picked = lane.own["subtype"] - 1
+        known = picked[np.repeat(is_used, np.diff(batch.offsets))]  # they may come from a file
+        if how.is_part and not ((known >= 0) & (known < H)).all():
+            raise NumericalError("nodes of trees have subtypes that are none")
+        bad = draw_annotations(
+            counts, totals, groups, units, picked, how.is_part, how.seeds, how.power,
+            lane.own["accepted"], tables_of(lane.out), np.zeros_like(totals), log_z,
+        )  # fmt: skip
+        require_swept(bad, batch)
+        lane.own["subtype"][...] = picked + 1
+        return float(log_z[0]), 0.0
+
+
+def _totals(counts: AnnotatedTables, groups: Any) -> Array:
+    """(S, H) counts of all rules of each parent."""
+    totals = np.zeros((len(groups.prior), counts.root.shape[1]))
+    np.add.at(totals, groups.binary, counts.binary.sum((2, 3)))
+    np.add.at(totals, groups.unary, counts.unary.sum(2))
+    np.add.at(totals, groups.emit, counts.emit)
+    return totals
+
 
 def tables_of(arrays: Any) -> AnnotatedTables:
     """The prior's tables, by the names that kernels have for them."""
     return AnnotatedTables(*(np.ascontiguousarray(arrays[name]) for name in NAMES))
+
+
+def exponentials(logs: AnnotatedTables) -> AnnotatedTables:
+    """Weights of their logarithms."""
+    return AnnotatedTables(*(np.exp(table) for table in logs))
+
+
+def has_underflown(weights: AnnotatedTables, logs: AnnotatedTables) -> bool:
+    """Whether some weight is zero only because it underflowed."""
+    pairs = zip(weights, logs, strict=True)
+    return any(bool(((table == 0.0) & (log > -np.inf)).any()) for table, log in pairs)
 
 
 def given_trees(batch: Batch) -> Array:

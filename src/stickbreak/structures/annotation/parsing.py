@@ -4,21 +4,27 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
 from stickbreak.data import BAR, Batch, Companion, Listing
-from stickbreak.kernels.annotation.charts import parse_sentences, share_sentences, sum_sentences
+from stickbreak.kernels.annotation.charts import (
+    ChartWeights,
+    draw_sentences,
+    parse_sentences,
+    share_sentences,
+    sum_sentences,
+)
 from stickbreak.kernels.annotation.coarse import CoarseWeights, RuleIndex
 from stickbreak.kernels.annotation.skeletons import AnnotatedTables
 from stickbreak.protocols import Array, Potentials
 
-from .collapsed import SweptAnnotation, tables_of
+from .collapsed import SweptAnnotation, exponentials, has_underflown, tables_of
 
 __all__ = ["ParsedAnnotation"]
 
 METHODS = ("max-rule", "viterbi")
+NAMES = "root", "binary_rule", "unary_rule", "word_rule"
 LEAST_SHARE = 1e-6
 
 
@@ -54,30 +60,33 @@ class ParsedAnnotation(SweptAnnotation):
         )  # fmt: skip
         return made, orders
 
-    def _coarse(self, potentials: Potentials) -> CoarseWeights:
-        by_left, by_down, by_word = self.index[1]
-        orders = slice(None), by_left, by_down, by_word
-        names = "root", "binary_rule", "unary_rule", "word_rule"
-        pairs = zip(names, orders, strict=True)
-        return CoarseWeights(*(np.exp(potentials[f"coarse_{n}"])[order] for n, order in pairs))
+    def _weights(self, potentials: Potentials) -> ChartWeights:
+        coarse = [potentials[f"coarse_{name}"] for name in NAMES]
+        orders = slice(None), *self.index[1]
+        logs = tables_of(potentials)
+        pairs = zip(coarse, orders, strict=True)
+        ordered = CoarseWeights(*(np.exp(log)[order] for log, order in pairs))
+        shapes = (-1, 1), (-1, 1, 1, 1), (-1, 1, 1), (-1, 1)
+        alone = AnnotatedTables(*(log.reshape(n) for log, n in zip(coarse, shapes, strict=True)))
+        tables = exponentials(logs)
+        return ChartWeights(ordered, tables, alone, logs, has_underflown(tables, logs))
 
     def parse(
         self, potentials: Potentials, block: Batch, uniforms: Array | None = None
     ) -> tuple[Companion, Array]:
         """Trees (n, 6), see `number_trees`, and the logs of their weights.
 
-        A sentence that no rules cover has -1 throughout, and -inf.
+        With uniforms (n, 3), drawn trees, and the logs of the sums over all. A sentence that no
+        rules cover has -1 throughout, and -inf.
         """
-        if uniforms is not None:
-            self._refuse("drawing trees", "parse without uniforms")
         assert block.offsets is not None
         nodes, found = np.full((block.n_rows, 6), -1, dtype=np.int64), np.empty(block.n_spans)
-        logs = tables_of(potentials)
-        parse_sentences(
-            self.index[0], (self.listing.binary, self.listing.unary), self._coarse(potentials),
-            _weights(logs), logs, block.rows, block.offsets, float(self.prune),
-            self.method == "max-rule", nodes, found,
-        )  # fmt: skip
+        symbols, prune = (self.listing.binary, self.listing.unary), float(self.prune)
+        given = self.index[0], symbols, self._weights(potentials), block.rows, block.offsets, prune
+        if uniforms is None:
+            parse_sentences(*given, self.method == "max-rule", nodes, found)
+        else:
+            draw_sentences(*given, np.ascontiguousarray(uniforms), nodes, found)
         return Companion(nodes, block.offsets), found
 
     def tree_shares(self, potentials: Potentials, block: Batch) -> Companion:
@@ -86,24 +95,14 @@ class ParsedAnnotation(SweptAnnotation):
         Only those above 1e-6, and none of nodes that binarization has made.
         """
         is_kept = np.array([BAR not in name for name in self.listing.symbols])
-        index, coarse, weights, words, offsets = self._given(potentials, block)
+        weights, words, offsets = self._weights(potentials), block.rows, block.offsets
         rows, ends, _ = share_sentences(
-            index, coarse, weights, words, offsets, float(self.prune), is_kept, LEAST_SHARE
+            self.index[0], weights, words, offsets, float(self.prune), is_kept, LEAST_SHARE
         )
         return Companion(rows, ends)
 
     def log_evidence(self, potentials: Potentials, block: Batch) -> Array:
         """(units,) logs of the sums over all trees that pruning leaves."""
-        index, coarse, weights, words, offsets = self._given(potentials, block)
-        found = np.empty(block.n_spans)
-        sum_sentences(index, coarse, weights, words, offsets, float(self.prune), found)
+        weights, found = self._weights(potentials), np.empty(block.n_spans)
+        sum_sentences(self.index[0], weights, block.rows, block.offsets, float(self.prune), found)
         return found
-
-    def _given(self, potentials: Potentials, block: Batch) -> tuple[Any, ...]:
-        """Rules, weights without subtypes and with them, words and offsets."""
-        weights = _weights(tables_of(potentials))
-        return self.index[0], self._coarse(potentials), weights, block.rows, block.offsets
-
-
-def _weights(logs: AnnotatedTables) -> AnnotatedTables:
-    return AnnotatedTables(*(np.exp(table) for table in logs))

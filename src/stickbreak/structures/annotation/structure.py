@@ -12,12 +12,13 @@ import numpy as np
 
 from stickbreak.data import Batch
 from stickbreak.kernels.annotation.best import pick_skeletons
+from stickbreak.kernels.annotation.draws import draw_skeletons
 from stickbreak.kernels.annotation.skeletons import AnnotatedTables, infer_skeletons
 from stickbreak.protocols import Array, Local, Out, Potentials
 from stickbreak.stats import Fields
 
 from ..tree_units import require_trees, unit_times
-from .collapsed import given_trees, tables_of
+from .collapsed import exponentials, given_trees, has_underflown, tables_of
 from .parsing import ParsedAnnotation
 
 __all__ = ["Annotation"]
@@ -33,7 +34,8 @@ class Annotation(ParsedAnnotation):
     prune : posterior of a span's symbol, without subtypes, up to which charts leave it out
     """
 
-    names_components = has_trees = has_best = True
+    names_components = has_trees = has_best = draws = True
+    n_uniforms = 3
 
     def unit_work(self, batch: Batch) -> Array | None:
         """(units,) the words of given trees; n^3 where trees are sought."""
@@ -62,6 +64,23 @@ class Annotation(ParsedAnnotation):
         )  # fmt: skip
         require_trees(found, block)
         return Local(float(times @ found), np.asfortranarray(rows))
+
+    def infer_drawn(self, potentials: Potentials, block: Batch, uniforms: Array, out: Out) -> Local:
+        """Counts of drawn subtypes of every given tree; uniforms (n, 3)."""
+        times, found = unit_times(block), np.empty(block.n_spans)
+        rows = np.zeros((block.n_rows, potentials["root"].shape[1]))
+        draw_skeletons(
+            tables_of(potentials), given_trees(block), block.offsets, times,
+            np.ascontiguousarray(uniforms), tables_of(out), rows, found,
+        )  # fmt: skip
+        require_trees(found, block)
+        return Local(float(times @ found), np.asfortranarray(rows))
+
+    def sample(self, potentials: Potentials, block: Batch, rng: np.random.Generator) -> Array:
+        """(n,) subtype of each tag, drawn given the trees."""
+        once, uniforms = replace(block, repeats=None), rng.random((block.n_rows, self.n_uniforms))
+        unused = dict(potentials.empty.empty().arrays)
+        return np.asarray(self.infer_drawn(potentials, once, uniforms, unused).shares).argmax(1)
 
     def best(self, potentials: Potentials, block: Batch) -> Array:
         """(n,) subtype of each tag in the best annotation of given trees."""
@@ -95,11 +114,7 @@ def _infer(
     """Log Z (units,) of given trees and posteriors (n, H) of tags, times how often they count."""
     log_z, logs = np.empty(block.n_spans), tables_of(potentials)
     rows = np.zeros((block.n_rows, logs.root.shape[1]))
-    weights = AnnotatedTables(*(np.exp(table) for table in logs))
-    is_lossy = any(
-        bool(((table == 0.0) & (log > -np.inf)).any())
-        for table, log in zip(weights, logs, strict=True)
-    )
-    nodes = given_trees(block)
+    weights, nodes = exponentials(logs), given_trees(block)
+    is_lossy = has_underflown(weights, logs)
     infer_skeletons(weights, logs, is_lossy, nodes, block.offsets, times, out, rows, log_z)
     return log_z, rows
