@@ -172,3 +172,16 @@ def test_null_as_one_more_position_and_words_that_were_never_seen_together():
     )
     np.testing.assert_allclose(shares, np.array([0.2, 0.5, 0.1]) / 0.8, atol=CLOSE)
     assert log_z[0] == pytest.approx(np.log(0.8 / 3), abs=EXP)
+
+
+@pytest.mark.parametrize("chance", [(), (0.2, 0.8)])
+def test_even_shares_are_those_of_each_row_by_hand(chance):
+    _, source_offsets, _, offsets = small_bitext()
+    expected = []
+    for u in range(len(offsets) - 1):
+        N = source_offsets[u + 1] - source_offsets[u]
+        null, words = chance or (1 / (N + 1), N / (N + 1))
+        expected += [null, *[words / N] * N] * (offsets[u + 1] - offsets[u])
+    found = np.full(len(expected), np.nan, dtype=np.float32)
+    cells.even_shares(source_offsets, offsets, np.array(chance), found)
+    np.testing.assert_allclose(found, expected, rtol=1e-7)  # float32

@@ -18,6 +18,7 @@ __all__ = [
     "add_links",
     "by_word",
     "count_cells",
+    "even_shares",
     "fill_links",
     "find_cells",
     "find_links",
@@ -226,3 +227,22 @@ def log_gamma_words(starts, cells, base, out):
             total += log_gamma_fast(cells[c] + base) - least
             c += 1
         out[s] = total
+
+
+@kernel
+def even_shares(source_offsets, offsets, chance, out):
+    """Out (L,) = shares of the links of each row, the same for all words of its source sentence.
+
+    chance (2,) : shares of NULL and of all words; () where NULL is one more position
+    """
+    at = 0
+    for u in range(offsets.shape[0] - 1):
+        N = source_offsets[u + 1] - source_offsets[u]
+        null, each = 1.0 / (N + 1), 1.0 / (N + 1)
+        if chance.shape[0] > 0:
+            null, each = chance[0], chance[1] / max(N, 1)
+        for _ in range(offsets[u + 1] - offsets[u]):
+            out[at] = null
+            for i in range(1, N + 1):
+                out[at + i] = each
+            at += N + 1

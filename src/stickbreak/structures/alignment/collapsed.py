@@ -8,7 +8,7 @@ import numpy as np
 
 from stickbreak.data import Batch, Companion
 from stickbreak.errors import NumericalError
-from stickbreak.kernels.alignment.cells import find_links
+from stickbreak.kernels.alignment.cells import even_shares, find_links
 from stickbreak.kernels.alignment.sweeps import LiveLexicon, Tables, count_pairs, sweep_pairs
 from stickbreak.kernels.alignment.tokens import count_places_live, draw_tokens, sweep_tokens
 from stickbreak.protocols import Array, SweptLane
@@ -43,18 +43,8 @@ def even_links(batch: Batch, has_jumps: bool, chance: Array) -> Fields:
     """
     own = no_links(batch, has_jumps)
     assert batch.companion is not None
-    widths = np.diff(batch.companion.offsets) + 1
-    assert batch.companion.link_offsets is not None
-    sizes = np.diff(batch.companion.link_offsets)
-    if not len(chance):
-        own["links"][...] = np.repeat((1.0 / widths).astype(KEPT), sizes)
-        return own
-    own["links"][...] = np.repeat((chance[1] / np.maximum(widths - 1, 1)).astype(KEPT), sizes)
     assert batch.offsets is not None
-    rows = np.diff(batch.offsets)
-    within = np.arange(rows.sum()) - np.repeat(batch.offsets[:-1], rows)
-    first = np.repeat(batch.companion.link_offsets[:-1], rows) + within * np.repeat(widths, rows)
-    own["links"][first] = chance[0]
+    even_shares(batch.companion.offsets, batch.offsets, chance, own["links"])
     return own
 
 
