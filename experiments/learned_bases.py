@@ -16,7 +16,9 @@ import stickbreak as sb
 from .frame import Experiment, Row, seeds, span
 from .tagged import read_treebank
 
-STATES, SWEEPS, N_TRAIN, N_TEST, N_SEEDS = 45, 100, 1000, 300, 2
+STATES, SWEEPS, N_TRAIN, N_TEST, N_SEEDS = 45, 100, 1000, 300, 5
+WORDS, STEPS = 0.1, (0.01, 0.1, 1.0)  # prior counts of words, and of steps of finite models
+NOISY: dict[str, Any] = {"batch_size": 100, "kappa": 0.5, "delay": 1.0}
 
 
 def encode(
@@ -31,18 +33,28 @@ def encode(
 
 def plan(n_words: int, n_states: int, n_sweeps: int) -> dict[str, Any]:
     """Models by name, from the same kind of start."""
-    common = {
-        "family": sb.Categorical(0.1, n_words),
-        "inference": sb.CollapsedVB(max_iter=n_sweeps, tol=0.0),
-        "init": "local",
-    }
-    hdp = {"root": "tables", "concentration": 5.0, "top_concentration": 10.0, **common}
+    sweeps = sb.CollapsedVB(max_iter=n_sweeps, tol=0.0)
+    steps = sb.StochasticCollapsedVB(max_iter=n_sweeps, tol=0.0, **NOISY)
+
+    common: dict[str, Any] = {"family": sb.Categorical(WORDS, n_words), "init": "local"}
+
+    def finite(step: float, engine: Any = sweeps) -> sb.HMM:
+        return sb.HMM(
+            n_states, concentration=step, start_concentration=step, inference=engine, **common
+        )
+
+    def hdp(engine: Any = sweeps, **how: Any) -> sb.HDPHMM:
+        return sb.HDPHMM(
+            n_states, root="tables", concentration=5.0, top_concentration=10.0, inference=engine,
+            **common, **how,
+        )  # fmt: skip
+
     return {
-        "finite, prior counts 0.1": sb.HMM(
-            n_states, concentration=0.1, start_concentration=0.1, **common
-        ),
-        "HDP, learned concentrations": sb.HDPHMM(n_states, **hdp),
-        "HDP, learned concentrations and base": sb.HDPHMM(n_states, learn_prior=True, **hdp),
+        **{f"finite, prior counts {step:g} of steps": finite(step) for step in STEPS},
+        "HDP, learned concentrations": hdp(),
+        "HDP, learned concentrations and base": hdp(learn_prior=True),
+        "finite, prior counts 0.1 of steps, stochastic": finite(0.1, steps),
+        "HDP, learned concentrations, stochastic": hdp(steps),
     }
 
 
@@ -69,10 +81,12 @@ def compare(
         if name.endswith("base"):
             learned = f"; strength {model.family_.strength:.0f} of {0.1 * n_words:.0f}"
         figures = (
-            f"{span(scores, 3)} nats a word; {span(used)} states{learned}; CPU s {span(times, 1)}"
+            f"{np.mean(scores):.3f} ({span(scores, 3)}) nats a word; {span(used)} states{learned}; "
+            f"CPU s {span(times, 1)}"
         )
         published = "" if name.startswith("finite") else "above the finite one (figure only)"
         rows.append(Row(name, figures, published))
+        print(f"{name}: {figures}", flush=True)
     return rows
 
 
@@ -83,8 +97,10 @@ def run() -> Experiment:
     setting = (
         f"Treebank sample, the first {N_TRAIN:,} sentences, the next {N_TEST} held out; words seen "
         f"once or never in training are one word ({n_words:,} in all). {STATES} states, random "
-        f"chains, {SWEEPS} collapsed sweeps (published: 200 on more sentences), {N_SEEDS} seeds, "
-        "smallest and largest. Concentrations begin at 5 and 10, of which the first is the most."
+        f"chains, {SWEEPS} collapsed sweeps (published: 200 on more sentences), {N_SEEDS} seeds: "
+        f"mean, smallest and largest. Prior counts of words {WORDS:g}. Concentrations "
+        "of HDPs begin at 5 and 10, of which the first is the most. Stochastic: as many laps of "
+        f"steps of {NOISY['batch_size']} sentences, sizes (1 + t)**-{NOISY['kappa']:g}."
     )
     return Experiment(
         "Learned concentrations and base", setting, compare(train, test, n_words), FOUND
@@ -92,6 +108,9 @@ def run() -> Experiment:
 
 
 FOUND = (
-    "The published order: the HDP with learned concentrations is above the finite model (by 0.01), "
-    "and with a learned base above both (by 0.03). One grid point of the finite model's prior."
+    "In the mean the published order: the HDP with learned concentrations is above the best of "
+    "three finite models by 0.003, less than seeds differ, and with a learned base above both by "
+    "0.008. Four of five fits with a learned base have -4.592 in the mean, where no fit without "
+    "has more than -4.609; the fifth, -4.699, is the lowest of all sweeps. In stochastic steps "
+    "the two models are level, 0.07 below sweeps."
 )

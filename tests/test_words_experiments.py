@@ -93,10 +93,12 @@ def test_tables_have_a_row_for_each_setting(monkeypatch: pytest.MonkeyPatch) -> 
     sentences = [[(word, "x") for word in sentence] for sentence in draw(60)]
     for name in ("read_brown", "read_treebank"):
         monkeypatch.setattr(text_prediction, name, lambda: sentences)
+    monkeypatch.setattr(text_prediction, "MORE_STATES", 3)
     assert END in text_prediction.chain().train[0]
     monkeypatch.setattr(text_prediction, "RATES", ((10, 0.5),))
     monkeypatch.setattr(text_prediction, "BLOCKS", ((2, 0.5),))
     monkeypatch.setattr(text_prediction, "STEP_WORDS", 100)
     rows = text_prediction.run().rows
-    assert len(rows) == (1 + 4) + (3 + 2) + 5
+    assert len(rows) == (1 + 4) + (3 + 2) + (2 + 2) + 5
+    assert sum("3 states" in row.what for row in rows) == 2 + 2
     assert all(float(row.ours.split()[0].rstrip(";")) < 0 for row in rows)
