@@ -149,3 +149,19 @@ def test_digests_tell_data_of_words_apart(name, other):
     assert len({digest(data), digest(data[:-1]), digest(other), digest(other[::-1])}) == 4
     hidden = make_subject(model, data, texts=False).more["holds"]
     assert hidden.endswith("; none of the data.")
+
+
+@pytest.mark.parametrize(("name", "caption"), [
+    ("ibm1", "The commonest source words"),
+    pytest.param("dmv", "Sentence 0: heads of the words", marks=pytest.mark.slow),
+])  # fmt: skip
+def test_words_are_marked_as_the_components_that_they_are(name, caption):
+    model, data = fitted(name)
+    subject = make_subject(model, data)
+    tables = parse(model.report(data).html).iter("table")
+    lines = next(t for t in tables if "".join(t[0].itertext()) == caption).find("tbody")
+    at = 0 if name == "ibm1" else 1
+    keys = [row.get("data-k") for row in lines]
+    assert len(set(keys)) > 2
+    shown = {subject.names[k]: str(k) for k in subject.ranks}
+    assert keys == [shown.get("".join(row[at].itertext())) for row in lines]

@@ -234,7 +234,8 @@ def write_pairs(subject: Subject) -> Markup | None:
 
 def _grid(subject: Subject, pair: Any) -> Markup:
     source, target = ["(none)", *pair["source"]], pair["target"]
-    keys = _called(subject, source)
+    no_word = 0 if 0 in subject.ranks else None
+    keys = [no_word, *_called(subject, pair["source"])]
     posterior, step, left = pair["posterior"], 30, 110
     parts = []
     for i, word in enumerate(source):
