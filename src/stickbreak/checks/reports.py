@@ -44,7 +44,8 @@ def check_report(model: Any, X: Any = None, **more: Any) -> None:
     if X is not None:
         private = model.report(X, data="none", **more).html
         read_page(private)
-        assert 'class="point' not in private, 'data="none" leaves rows in the page'
+        for mark in ('class="point', 'id="strips"'):
+            assert mark not in private, 'data="none" leaves rows, or their states, in the page'
 
 
 def read_page(html: str) -> ElementTree.Element:
