@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from ordering import rank, scope
+from places import left_behind
 from selecting import mark_the_rest_slow
 
 
@@ -32,6 +33,14 @@ def pytest_collection() -> Iterator[None]:
     finally:
         gc.freeze()
         gc.enable()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _nothing_outlives_the_tests() -> Iterator[None]:
+    """Begun before all other fixtures and ended after them, in each process that runs tests."""
+    yield
+    left = left_behind()
+    assert not left, f"left behind by tests: {left}"
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -89,8 +89,8 @@ def trouble(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
     cloudpickle.unregister_pickle_by_value(sys.modules[__name__])
 
 
-def fit(**more: Any) -> Any:
-    return sb.Mixture(2, random_state=0, inference=engine(**more)).fit(X)
+def fit(rows: Any = X) -> Any:
+    return sb.Mixture(2, random_state=0, inference=engine()).fit(rows)
 
 
 def engine(**more: Any) -> Any:
@@ -118,19 +118,65 @@ def test_an_executor_that_breaks_and_cannot_be_made_again_is_an_error(trouble: A
 
 
 @pytest.mark.slow
-def test_a_task_that_ends_three_workers_is_named(trouble: Any) -> None:
+@pytest.mark.parametrize("where", ["an executor", "dask"])
+def test_a_task_that_ends_three_workers_names_its_shard(
+    trouble: Any, where: str, tmp_path: Path
+) -> None:
+    shards = shards_in(tmp_path, tmp_path)
     trouble("always")
+    lost = pytest.raises(WorkersLostError, match=r"workers ended.* rows of \S*rows\d\.npy")
+    if where == "dask":
+        pytest.importorskip("distributed", reason="needs the extra dask")  # fills dask.config
+        dask = pytest.importorskip("dask")
+        with (
+            dask.config.set({"distributed.scheduler.allowed-failures": 2}),
+            cluster(2, apart=True, silence_logs=50) as client,
+            sb.workers(client, lanes=1),
+            lost,
+        ):
+            fit(shards)
+        return
     made: list[ProcessPoolExecutor] = []
 
     def make() -> ProcessPoolExecutor:
         made.append(processes(1))
         return made[-1]
 
-    lost = pytest.raises(WorkersLostError, match=r"3 workers ended.* rows of batch 0")
     told = pytest.warns(sb.StickbreakWarning, match="a worker process ended")
-    with sb.workers(make), told, lost:
-        fit()
+    with sb.workers(make, lanes=1), told, lost:
+        fit(shards)
     assert len(made) == 3
+
+
+def shards_in(folder: Path, seen_as: Path) -> Any:
+    """Three files of the rows, by the name under which a process sees their folder."""
+    for i in range(3):
+        np.save(folder / f"rows{i}.npy", X[200 * i : 200 * i + 200])
+    return sb.open_shards([str(seen_as / f"rows{i}.npy") for i in range(3)])
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
+@pytest.mark.parametrize("n_blind", [1, 2])
+def test_files_that_some_workers_do_not_see(
+    n_blind: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of two workers. Each process finds the files in its working directory, if they are there."""
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(batches, "SHARD_LANE_ROWS", 60)
+    shards = shards_in(tmp_path, Path("/proc/self/cwd"))
+    here = fit(shards).lower_bound_
+    told = pytest.warns(sb.StickbreakWarning, match=r"rows\d\.npy cannot be read.* other workers")
+    with cluster(2, apart=True, silence_logs=50) as client, sb.workers(client), told:
+        client.run(os.chdir, str(tmp_path))
+        blind = list(client.nthreads())[:n_blind]
+        client.run(os.chdir, str(tmp_path / "elsewhere"), workers=blind)
+        if n_blind == 1:
+            assert fit(shards).lower_bound_ == here
+        else:
+            with pytest.raises(ShardError, match=r"rows\d\.npy cannot be read by process"):
+                fit(shards)
 
 
 @pytest.mark.slow

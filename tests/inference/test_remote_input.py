@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from places import cluster, processes
+from places import cluster, left_behind, processes
 
 import stickbreak as sb
 from stickbreak.data import batches
@@ -280,3 +280,16 @@ def test_clusters_of_tests_listen_on_loopback_only() -> None:
         assert client.status == "running"
     assert addresses, "no port is open: the test looks at the wrong place"
     assert {address.split(":")[0] for address in addresses} == {"0100007F"}
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/stat"), reason="needs Linux")
+def test_what_outlives_its_test_is_seen() -> None:
+    """By the check at the end of all tests."""
+    assert not left_behind()
+    with processes(1) as executor:
+        executor.submit(int).result()
+        assert [what.split()[0] for what in left_behind(0)] == ["process"]
+    with cluster(1):
+        kinds = {what.split()[0] for what in left_behind(0)}
+        assert kinds == {"Scheduler", "Worker", "Client"}
+    assert not left_behind()
