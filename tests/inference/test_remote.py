@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import pickle
+import re
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -45,6 +46,9 @@ CASES: dict[str, Callable[[], Any]] = {
     "missing": lambda: sb.Mixture(3, **settings()).fit(GAPS),
     "weights": lambda: sb.Mixture(3, **settings(family="diagonal")).fit(X, sample_weight=WEIGHTS),
     "moves": lambda: sb.DPMixture(8, **settings(max_iter=8)).fit(X),
+    "births": lambda: sb.DPMixture(
+        2, init="k-means++", random_state=0, inference=sb.MemoizedVB(n_batches=2, max_iter=8, tol=0)
+    ).fit(X),
     "memoized": lambda: sb.Mixture(
         3, random_state=0, inference=sb.MemoizedVB(n_batches=2, max_iter=3, tol=0)
     ).fit(X),
@@ -173,7 +177,7 @@ def test_all_workers_hold_what_their_tasks_need(
 
 @pytest.mark.few(4)
 @pytest.mark.parametrize("lanes", [1, 2, 4, 8])
-@pytest.mark.parametrize("name", ["moves", "topics in batches", "chain"])
+@pytest.mark.parametrize("name", CASES)
 def test_the_size_of_tasks_leaves_the_bits_alone(name: str, lanes: int) -> None:
     here = found_here(name)
     with sb.workers(lambda: ThreadPoolExecutor(3), lanes=lanes):
@@ -182,7 +186,7 @@ def test_the_size_of_tasks_leaves_the_bits_alone(name: str, lanes: int) -> None:
 
 @pytest.mark.few(3)
 @pytest.mark.parametrize("n", [1, 2, 3])
-@pytest.mark.parametrize("name", ["mixture", "memoized", "chain", "segments", "trees", "heads"])
+@pytest.mark.parametrize("name", CASES)
 def test_the_number_of_workers_leaves_the_bits_alone(
     name: str, n: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -204,8 +208,13 @@ def test_joblib_names_the_cluster_too(client: Any, monkeypatch: pytest.MonkeyPat
 
 
 def test_moves_and_trials_are_among_what_was_compared() -> None:
-    for name in ("moves", "chain with trials"):
-        assert "is_accepted=True" in found_here(name)[2], name
+    accepted = {
+        kind
+        for name in ("moves", "births", "chain with trials")
+        for kind in re.findall(r"kind='(\w+)'(?:(?!kind).)*?is_accepted=True", found_here(name)[2])
+    }
+    assert {"birth", "merge", "delete"} <= accepted
+    assert "is_accepted=True" in found_here("chain with trials")[2]
 
 
 def test_answers_are_the_same(two_processes: Any) -> None:
@@ -278,6 +287,22 @@ def test_shards_are_read_by_workers_and_never_travel(
     with sb.workers(client, lanes=1):
         assert fit() == here
     assert max(sizes) < 1_500  # bytes: a name, a digest and where the lane is
+
+
+def test_parquet_read_by_processes_is_as_npy_read_here(
+    two_processes: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    polars = pytest.importorskip("polars")
+    monkeypatch.setattr(batches, "SHARD_LANE_ROWS", 40)
+    for i in range(5):
+        part = X[140 * i : 140 * i + 140]
+        np.save(tmp_path / f"rows{i}.npy", part)
+        polars.DataFrame(part, schema=["a", "b"]).write_parquet(tmp_path / f"rows{i}.parquet")
+    engine = sb.MemoizedVB(n_batches=2, max_iter=3, tol=0)
+    model = sb.Mixture(3, random_state=0, inference=engine)
+    here = contents(model.fit(sb.open_shards(str(tmp_path / "*.npy"))))
+    with sb.workers(two_processes):
+        assert contents(model.fit(sb.open_shards(str(tmp_path / "*.parquet")))) == here
 
 
 BEGUN: list[int] = []

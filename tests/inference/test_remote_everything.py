@@ -1,18 +1,20 @@
-"""Every estimator with every engine that it takes: the same bits on workers, one lane in a task."""
+"""Every estimator with every engine that it takes: the same bits on workers, however cut."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 from inference.test_remote import LENGTHS, PAIRS, SENTENCES, SYMBOLS, WORDS, X, contents
+from places import processes
 
 import stickbreak as sb
 from stickbreak.data import batches
-from stickbreak.inference import collapsed
+from stickbreak.inference import collapsed, executors
 
 pytestmark = [
     pytest.mark.slow,
@@ -28,6 +30,7 @@ ENGINES: dict[str, Callable[[], Any]] = {
     "hard": lambda: sb.HardEM(max_iter=2),
     "Gibbs": lambda: sb.Gibbs(max_iter=2),
     "collapsed": lambda: sb.CollapsedVB(max_iter=2, tol=0),
+    "blocks": lambda: sb.CollapsedVB(max_iter=2, tol=0, block=8),
     "collapsed Gibbs": lambda: sb.CollapsedGibbs(max_iter=2),
     "collapsed stream": lambda: sb.StochasticCollapsedVB(batch_size=20, max_iter=1),
     "windows": lambda: sb.SubchainVB(max_iter=1),
@@ -86,10 +89,61 @@ def small_lanes(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(("name", "engine"), EVERY)
-def test_every_fit_has_the_same_bits_on_workers(name: str, engine: str) -> None:
-    here = contents(FITS[name](engine))
-    with sb.workers(lambda: ThreadPoolExecutor(2), lanes=1):
-        assert contents(FITS[name](engine)) == here
+def test_every_fit_has_the_same_bits_on_workers(
+    name: str, engine: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fit = partial(FITS[name], engine)
+    here = contents(fit())
+    for lanes, n in ((1, 2), (2, 1), (4, 3), (8, 2)):
+        with sb.workers(lambda n=n: ThreadPoolExecutor(n), lanes=lanes):
+            assert contents(fit()) == here, lanes
+    monkeypatch.setattr(executors, "count_workers", lambda n_jobs: 2)  # of this machine
+    assert contents(fit()) == here, "n_jobs=2"
+
+
+@pytest.fixture(scope="module")
+def two_processes() -> Iterator[Any]:
+    with processes(2) as executor:
+        yield executor
+
+
+@pytest.mark.parametrize("name", FITS)
+def test_processes_find_the_same_bits(name: str, two_processes: Any) -> None:
+    """Each estimator with one engine, others for others."""
+    engines = [e for n, e in EVERY if n == name]
+    fit = partial(FITS[name], engines[list(FITS).index(name) % len(engines)])
+    here = contents(fit())
+    with sb.workers(two_processes):
+        assert contents(fit()) == here
+
+
+@pytest.mark.parametrize("name", FITS)
+def test_streams_have_the_same_bits_on_workers(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    given = {
+        "Mixture": [{"X": X[:300]}, {"X": X[300:]}],
+        "HMM": [{"X": X[:350], "lengths": LENGTHS[:7]}, {"X": X[350:], "lengths": LENGTHS[7:]}],
+        "LDA": [{"X": WORDS[:40]}, {"X": WORDS[40:]}],
+        "IBM1": [{"X": PAIRS[:30]}, {"X": PAIRS[30:]}],
+        "PCFG": [{"X": SENTENCES[:30]}, {"X": SENTENCES[30:]}],
+    }
+    like = {"DPMixture": "Mixture", "HDPTopicModel": "LDA", "HMMAligner": "IBM1"}
+    like |= dict.fromkeys(("HDPPCFG", "DMV", "TemplateGrammar"), "PCFG")
+    like |= dict.fromkeys(("HDPMixture", "HDPHMM", "HSMM", "HDPHSMM"), "HMM")
+    cls = getattr(sb, "LatentDirichletAllocation" if name == "LDA" else name)
+    more = {"max_duration": 8} if name in ("HSMM", "HDPHSMM") else {}
+
+    def found() -> Any:
+        model = cls(random_state=0, **more)
+        for part in given[like.get(name, name)]:
+            model.partial_fit(**part)
+        return contents(model)
+
+    here = found()
+    for lanes in (1, 4):
+        with sb.workers(lambda: ThreadPoolExecutor(2), lanes=lanes):
+            assert found() == here, lanes
+    monkeypatch.setattr(executors, "count_workers", lambda n_jobs: 2)
+    assert found() == here, "n_jobs=2"
 
 
 def test_all_estimators_are_among_them() -> None:
