@@ -14,6 +14,7 @@ import pytest
 
 import stickbreak as sb
 from stickbreak.data import ShardRows, batches, scale
+from stickbreak.inference import collapsed
 from stickbreak.inference.remote import pool
 
 RNG = np.random.default_rng(0)
@@ -80,6 +81,28 @@ def test_answers_check_rows_where_they_are_read(shards: Any, read: Counter[str])
         labels = model.predict(shards)
     assert read["here"] <= 10
     np.testing.assert_array_equal(labels, model.predict(X))
+
+
+def test_collapsed_sweeps_have_as_many_lanes_as_shards_give(
+    shards: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(collapsed, "SWEEP_ROWS", 150)
+    lanes: list[int] = []
+    sweep = collapsed._sweep_lane
+    monkeypatch.setattr(
+        collapsed,
+        "_sweep_lane",
+        lambda m, c, p, job: lanes.append(job[0].n_rows) or sweep(m, c, p, job),
+    )
+    engine = sb.CollapsedVB(max_iter=2, tol=0)
+    fit = lambda rows: sb.Mixture(3, init="k-means++", random_state=0, inference=engine).fit(rows)
+    here = fit(shards)
+    assert lanes.count(150) == 2 * len(X) // 150
+    lanes.clear()
+    fit(X)
+    assert len(lanes) == 2 * collapsed.MAX_LANES
+    with sb.workers(lambda: ThreadPoolExecutor(2)):
+        assert fit(shards).lower_bound_ == here.lower_bound_
 
 
 @pytest.mark.parametrize("n_workers", [0, 2])

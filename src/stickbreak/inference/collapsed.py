@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 __all__ = ["ExcludeOwn", "IncludeOwn", "count_own", "own_given_others"]
 
 # Each lane copies the counts and does not see what others change. Copies for two lanes, and sums of
-# what they changed, took a third of the time of 270,000 words.
+# what they changed, took a third of the time of 270,000 words. Shards, which are for many workers,
+# may have more than MAX_LANES.
 SWEEP_ROWS, MAX_LANES = 1 << 18, 8
 CHUNK = 1 << 12  # rows of posteriors that are compared at a time
 
@@ -242,7 +243,8 @@ def _sweep(
 ) -> Summary:
     """Counts of a batch after one sweep; its units' own counts are changed in place."""
     # neighbors among windows see each other
-    parts = [batch] if batch.windows is not None else model.lanes(batch, SWEEP_ROWS, MAX_LANES)
+    most = batch.n_rows if batch.is_by_reference else MAX_LANES
+    parts = [batch] if batch.windows is not None else model.lanes(batch, SWEEP_ROWS, most)
     is_known = how.is_part and counts.n_units == batch.n_units  # no other batch has counts
     if is_known and how.seeds is None and model.sweeps and model.structure.sweeps_in_place:
         how = how._replace(in_place=True)
