@@ -8,6 +8,7 @@ import socket
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
@@ -246,11 +247,15 @@ def shard_digests(rows: Any) -> list[list[str]] | None:
 
 
 def same_file_twice(paths: Sequence[str]) -> str | None:
-    """The first of some paths that is a file named before."""
-    seen: set[str] = set()
+    """The first of some paths that is a file named before, by whatever path or link."""
+    seen: set[str | tuple[int, int]] = set()
     for path in paths:
-        real = os.path.realpath(path)
-        if real in seen:
+        names: set[str | tuple[int, int]] = {os.path.realpath(path)}
+        with suppress(OSError):  # who reads it says what is wrong
+            found = os.stat(path)
+            if found.st_ino:  # some file systems have none
+                names.add((found.st_dev, found.st_ino))
+        if names & seen:
             return path
-        seen.add(real)
+        seen |= names
     return None
