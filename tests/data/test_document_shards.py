@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import pickle
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -103,6 +105,30 @@ def test_the_bits_are_those_of_documents_in_memory(
     np.testing.assert_array_equal(model.transform(shards), shares)
     assert model.score(shards) == model.score(WORDS)
     np.testing.assert_allclose(model.score_samples(shards), model.score_samples(WORDS), rtol=1e-12)
+
+
+@pytest.mark.parametrize("n_workers", [0, 2])
+def test_answers_go_to_a_file_for_each_shard(
+    n_workers: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = WORDS.copy()
+    words[19] = 0  # the last document of the first file
+    monkeypatch.setattr(sys.modules[__name__], "WORDS", words)
+    shards = sb.open_shards(write(tmp_path, "npz"))
+    model = fit(shards)
+    place = sb.workers(lambda: ThreadPoolExecutor(2)) if n_workers else nullcontext()
+    with place:
+        for name in ("transform", "predict", "score_samples"):
+            paths = getattr(model, name)(shards, out=tmp_path / name)
+            assert [path.name for path in paths] == ["docs0.npy", "docs1.npy", "docs2.npy"]
+            found = [np.load(path) for path in paths]
+            assert tuple(map(len, found)) == SIZES
+            np.testing.assert_array_equal(np.concatenate(found), getattr(model, name)(shards))
+            assert sorted((tmp_path / name).iterdir()) == paths
+        with pytest.raises(ValueError, match="out= is for shards"):
+            model.transform(words, out=tmp_path / "other")
+        with pytest.raises(ValueError, match="holds the shards themselves"):
+            model.predict(shards, out=tmp_path)
 
 
 def test_many_documents_are_taken_by_reference(

@@ -39,7 +39,7 @@ class Words(NamedTuple):
 class DocumentFile:
     """A file of documents, known by its contents; its rows are the entries (word, count).
 
-    n_words : size of the vocabulary
+    n_words, n_documents : size of the vocabulary; documents, empty ones too
     columns, size, digest : as of a `ShardFile`
     """
 
@@ -48,6 +48,7 @@ class DocumentFile:
     size: int
     digest: str
     n_words: int
+    n_documents: int
     columns: tuple[str, ...] | None = None
 
     def between(self, begin: int, end: int) -> Array:
@@ -224,6 +225,12 @@ class DocumentShards:
         """Number of documents."""
         return self.documents.n_spans
 
+    @property
+    def files(self) -> tuple[DocumentFile, ...]:
+        """The files, in order."""
+        rows: Any = self.documents.rows
+        return rows.files  # type: ignore[no-any-return]
+
 
 def open_documents(
     paths: Sequence[str], words: tuple[str, ...] | None, n_words: int | None
@@ -243,7 +250,7 @@ def open_documents(
             raise ShardError(f"shard {path} cannot be opened: {error}") from None
     if known is None:
         known = 1 + max((int(w.ids.max(initial=-1)) for *_, w in found), default=-1)
-    files = tuple(DocumentFile(p, len(w.ids), s, d, known) for p, s, d, w in found)
+    files = tuple(DocumentFile(p, len(w.ids), s, d, known, len(w.ends) - 1) for p, s, d, w in found)
     empty = [file.path for file in files if not file.n_rows]
     if empty:
         raise ShardError(f"shard {empty[0]} has no words: leave it out")

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from stickbreak.data import Batch, FileTable, ShardTable
+from stickbreak.data import Batch, DocumentShards, FileTable, ShardTable
 from stickbreak.inference import workers
 from stickbreak.reading import collection_kind, require_whole_rows
-from stickbreak.stats import Array
+from stickbreak.stats import SERIAL, Array
 
 if TYPE_CHECKING:
     from .base import Estimator
@@ -154,19 +154,15 @@ def _into_files(
     self: Estimator, model: Any, name: str, X: Any, folder: Path, where: dict[str, Any]
 ) -> list[Path]:
     """Write the answers about each shard beside each other; whoever reads the rows writes."""
+    if isinstance(X, DocumentShards):
+        return _documents_into_files(self, model, name, X, folder)
     if not isinstance(X, ShardTable):
         raise ValueError(
             f"out= is for shards: give {name} what open_shards opens, or leave out= away"
         )
     whole: Any = X.rows
     paths = [Path(file.path) for file in whole.files]
-    twice, times = Counter(path.stem for path in paths).most_common(1)[0]
-    if times > 1:
-        raise ValueError(f"out= names files by shards, and {times} of them are called {twice}")
-    folder = folder.absolute()
-    if folder in {path.parent for path in paths}:
-        raise ValueError(f"out={str(folder)!r} holds the shards themselves: name another folder")
-    folder.mkdir(parents=True, exist_ok=True)
+    folder = _made_folder(folder, paths)
     for key in ("sequence_id", "context"):
         if where.get(key) is not None:
             raise ValueError(f"{key}= is not read for shards: give lengths=shards.lengths")
@@ -183,6 +179,39 @@ def _into_files(
         return list(pool.map(partial(_write_lane, model, name, X.names, folder), jobs))
 
 
+def _made_folder(folder: Path, paths: list[Path]) -> Path:
+    """The folder, absolute; ValueError if files for the shards at `paths` cannot go there."""
+    twice, times = Counter(path.stem for path in paths).most_common(1)[0]
+    if times > 1:
+        raise ValueError(f"out= names files by shards, and {times} of them are called {twice}")
+    folder = folder.absolute()
+    if folder in {path.parent for path in paths}:
+        raise ValueError(f"out={str(folder)!r} holds the shards themselves: name another folder")
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def _documents_into_files(
+    self: Any, model: Any, name: str, X: DocumentShards, folder: Path
+) -> list[Path]:
+    documents = self._use(self._given(X))[1].whole()
+    paths = [Path(file.path) for file in X.files]
+    folder = _made_folder(folder, paths)
+    ends = np.cumsum([0, *(file.n_documents for file in X.files)]).tolist()
+    jobs = [
+        (documents.part(lo, hi), path.stem)
+        for (lo, hi), path in zip(pairwise(ends), paths, strict=True)
+    ]
+    with workers(self.n_jobs) as pool:
+        return list(pool.map(partial(_write_documents, model, name, folder), jobs))
+
+
+def _write_documents(model: Any, name: str, folder: Path, job: tuple[Batch, str]) -> Path:
+    """Write the answers about the documents of one shard."""
+    documents, stem = job
+    return _save(model._answer_batch(name, documents, SERIAL), folder, stem)
+
+
 def _write_lane(
     model: Any,
     name: str,
@@ -190,14 +219,19 @@ def _write_lane(
     folder: Path,
     job: tuple[Batch, str, dict[str, Any]],
 ) -> Path:
-    """Write the answers about one shard: whole, or not at all."""
+    """Write the answers about one shard."""
     batch, stem, where = job
     rows = FileTable(np.asarray(batch.rows), names, Path(stem))
+    return _save(_answer(model, name, rows, where), folder, stem)
+
+
+def _save(found: Array, folder: Path, stem: str) -> Path:
+    """Write answers as `stem`.npy: whole, or not at all."""
     path = folder / f"{stem}.npy"
     part = path.with_name(f".{stem}.{os.getpid()}.part")
     try:
         with part.open("wb") as file:
-            np.save(file, _answer(model, name, rows, where))
+            np.save(file, found)
         part.replace(path)
     finally:
         part.unlink(missing_ok=True)

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from numbers import Integral
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -259,44 +260,58 @@ class TopicEstimator(Estimator):
 
     # ------------------------------------------------------------------------------------ answers
 
-    def transform(self, X: Rows) -> Array:
+    def transform(self, X: Rows, *, out: Path | str | None = None) -> Any:
         """(S, K) posterior mean share of each topic in each document, from a cold start.
 
         Of dask collections, here and in `predict` and `score_samples`, the answer is a lazy one.
+        `out`, for shards: a folder to which whoever reads a shard writes its answers (`.npy`);
+        their paths are returned.
         """
-        if is_apart(X):
-            return answer_apart(self, "transform", X)
-        fitted, documents = self._use(self._given(X))
+        if is_apart(X, out):
+            return answer_apart(self, "transform", X, out)
+        documents = self._use(self._given(X))[1]
         with workers(self.n_jobs) as pool:
-            potentials = self._with_legal(fitted, fitted.potentials())
-            return fitted.model.unit_shares(potentials, documents.whole(), pool)
+            return self._answer_batch("transform", documents.whole(), pool)
+
+    def _answer_batch(self, name: str, documents: Batch, pool: Pool) -> Array:
+        """What `transform`, `predict` or `score_samples` answer about checked documents."""
+        fitted = self._require_fitted()
+        if name == "score_samples":
+            potentials = self._with_legal(fitted, fitted.predictive())
+            return fitted.model.log_evidence(potentials, documents, pool)
+        potentials = self._with_legal(fitted, fitted.potentials())
+        shares = fitted.model.unit_shares(potentials, documents, pool)
+        return shares.argmax(1) if name == "predict" else shares
 
     def fit_transform(self, X: Rows, y: object = None, *, sample_weight: Values = None) -> Array:
         """Fit, then the shares of topics in the same documents."""
-        return self.fit(X, sample_weight=sample_weight).transform(X)
+        shares: Array = self.fit(X, sample_weight=sample_weight).transform(X)
+        return shares
 
-    def predict(self, X: Rows) -> Array:
+    def predict(self, X: Rows, *, out: Path | str | None = None) -> Any:
         """(S,) topic with the largest share of each document, 0..K-1.
 
-        `component_ids_` maps them to permanent ids.
+        `component_ids_` maps them to permanent ids. X, out : as in `transform`.
         """
-        return answer_apart(self, "predict", X) if is_apart(X) else self.transform(X).argmax(1)
+        if is_apart(X, out):
+            return answer_apart(self, "predict", X, out)
+        return self.transform(X).argmax(1)
 
     def get_feature_names_out(self, input_features: object = None) -> Array:
         """Names of the columns of `transform`."""
         return np.array([f"topic{k}" for k in range(self.n_components_)], dtype=object)
 
-    def score_samples(self, X: Rows) -> Array:
+    def score_samples(self, X: Rows, *, out: Path | str | None = None) -> Any:
         """(S,) lower bound on the log probability of each document, at posterior mean topics.
 
         The probability itself has no closed form. For comparisons use `score`, which is no bound.
+        X, out : as in `transform`.
         """
-        if is_apart(X):
-            return answer_apart(self, "score_samples", X)
-        fitted, documents = self._use(self._given(X))
+        if is_apart(X, out):
+            return answer_apart(self, "score_samples", X, out)
+        documents = self._use(self._given(X))[1]
         with workers(self.n_jobs) as pool:
-            potentials = self._with_legal(fitted, fitted.predictive())
-            return fitted.model.log_evidence(potentials, documents.whole(), pool)
+            return self._answer_batch("score_samples", documents.whole(), pool)
 
     def score(self, X: Rows, y: object = None) -> float:
         """Mean log predictive probability of a word, in nats, by document completion.
