@@ -32,6 +32,7 @@ NAMES = (
     "search_threads",
     "scaling",
     "scale_out",
+    "scale_memory",
     "scale_model",
     "on_disk",
     "corpora_on_disk",
