@@ -48,6 +48,10 @@ class Pool(Protocol):
     def here(self) -> Pool:
         """A pool of this process: for jobs of a few rows, or that cannot travel."""
 
+    @property
+    def processors(self) -> tuple[str, ...]:
+        """Kinds of processors of workers elsewhere, and that of this process; () without."""
+
     def telling(self, told: Callable[[int, int], None], /) -> Pool:
         """A pool that tells how many tasks of a visit are done, and of how many."""
 

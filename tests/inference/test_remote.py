@@ -170,8 +170,12 @@ def test_all_workers_hold_what_their_tasks_need(
 
     monkeypatch.setattr(client, "map", watched)
     monkeypatch.setattr(dask_cluster, "SMALL", 0)
-    with sb.workers(client, lanes=1):
-        CASES["mixture"]()
+    client.amm.stop()  # every two seconds it drops copies that no task has asked for yet
+    try:
+        with sb.workers(client, lanes=1):
+            CASES["mixture"]()
+    finally:
+        client.amm.start()
     assert set(held) == {len(client.nthreads())}
 
 

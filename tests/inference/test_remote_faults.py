@@ -161,7 +161,11 @@ def shards_in(folder: Path, seen_as: Path) -> Any:
 def test_files_that_some_workers_do_not_see(
     n_blind: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of two workers. Each process finds the files in its working directory, if they are there."""
+    """Of two workers. Each process finds the files in its working directory, if they are there.
+
+    Sums that were asked for together with the tasks are asked for again.
+    """
+    send_all_once(monkeypatch)
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(batches, "SHARD_LANE_ROWS", 60)

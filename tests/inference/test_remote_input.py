@@ -138,6 +138,29 @@ def test_a_worker_of_the_cluster_with_another_version_is_named() -> None:
             enter(client)
 
 
+def test_processors_of_another_kind_are_told_and_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    other = tasks.describe_host()._replace(processor="of another kind")
+    with sb.workers(lambda: ThreadPoolExecutor(1)):
+        assert len(fit().trace_.processors) == 1
+    assert fit().trace_.processors == ()
+    monkeypatch.setattr(executors, "describe_host", lambda holds_memory: other)
+    told = pytest.warns(sb.StickbreakWarning, match=r"processors of 2 kinds \(.*of another kind")
+    with sb.workers(lambda: ThreadPoolExecutor(1)), told:
+        assert "of another kind" in fit().trace_.processors
+
+
+def test_processors_of_workers_that_join_later_are_compared() -> None:
+    other = tasks.describe_host()._replace(processor="of another kind")
+    with cluster(1) as client, sb.workers(client), pytest.MonkeyPatch.context() as patch:
+        assert len(fit().trace_.processors) == 1
+        client.cluster.scale(2)
+        client.wait_for_workers(2)
+        patch.setattr(dask_cluster.DaskPlace, "_hosts", lambda self: {"late": other})
+        told = pytest.warns(sb.StickbreakWarning, match=r"processors of 2 kinds")
+        with told:
+            assert "of another kind" in fit().trace_.processors
+
+
 def test_files_that_workers_do_not_see_are_named_before_any_lap(tmp_path: Path) -> None:
     for i in range(2):
         np.save(tmp_path / f"rows{i}.npy", X[300 * i : 300 * i + 300])

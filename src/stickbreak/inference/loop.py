@@ -333,6 +333,7 @@ def run(
         for callback in engine.callbacks:
             callback.on_end()
     trace.seconds_of_fit = time.monotonic() - loop.began
+    trace.processors = tuple(sorted({*trace.processors, *pool.processors}))
     counts = state.counts
     if ended_by is not None or out_of_room:
         bound = loop.bound_so_far()

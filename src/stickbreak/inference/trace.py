@@ -62,6 +62,8 @@ class Trace:
         not pay on a sample (`on_sample`)
     seconds_of_moves, seconds_of_fit : time spent on moves (planning, trials, decisions; not what a
         lap watches), and on everything
+    processors : kinds of processors of a fit on the workers of others, with that of its driver:
+        bits repeat on one kind
     """
 
     laps: list[LapRecord] = field(default_factory=list)
@@ -69,6 +71,7 @@ class Trace:
     moves: list[MoveRecord] = field(default_factory=list)
     seconds_of_moves: float = 0.0
     seconds_of_fit: float = 0.0
+    processors: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.laps)
@@ -132,6 +135,7 @@ class Trace:
             "moves": [record.to_dict() for record in self.moves],
             "seconds_of_moves": self.seconds_of_moves,
             "seconds_of_fit": self.seconds_of_fit,
+            "processors": list(self.processors),
         }
 
     @classmethod
@@ -143,4 +147,5 @@ class Trace:
             [MoveRecord.from_dict(r) for r in values.get("moves", ())],
             float(values.get("seconds_of_moves", 0.0)),
             float(values.get("seconds_of_fit", 0.0)),
+            tuple(map(str, values.get("processors", ()))),
         )

@@ -52,6 +52,11 @@ class BasePool:
         """A pool of this process: for jobs of a few rows, or that cannot travel."""
         return self
 
+    @property
+    def processors(self) -> tuple[str, ...]:
+        """Kinds of processors of workers elsewhere, and that of this process; () without."""
+        return ()
+
     def telling(self, told: Callable[[int, int], None]) -> BasePool:
         """The pool itself; one whose jobs run elsewhere tells how many tasks of a visit are done.
 

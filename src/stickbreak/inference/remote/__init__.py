@@ -1,7 +1,8 @@
 """Jobs on the workers of others: an executor's processes, or a dask cluster."""
 
 from .context import current_place, place_beside, placed, workers
-from .dask_cluster import DaskPlace, Partition
+from .dask_cluster import DaskPlace
+from .partitions import Partition
 from .pool import RemotePool
 
 __all__ = [

@@ -13,8 +13,9 @@ from typing import Any
 
 from stickbreak.data.held_shards import held_spans
 
-from .dask_cluster import DaskPlace, Partition
+from .dask_cluster import DaskPlace
 from .executors import ExecutorPlace, is_shut_down
+from .partitions import Partition
 from .pool import Place
 
 __all__ = ["current_place", "place_beside", "placed", "workers"]

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from concurrent.futures import CancelledError
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias
 from uuid import uuid4
 
-import numpy as np
-
 from stickbreak.data.held_shards import Span
 from stickbreak.errors import ShardError, StickbreakWarning, WorkersLostError
 from stickbreak.extras import require_extra
-from stickbreak.protocols import Array
 
 from .packing import Parcel
+from .partitions import Partition, cut_rows
+from .processors import Processors
 from .tasks import (
     Host,
     Packed,
@@ -30,7 +27,7 @@ from .tasks import (
     run_total,
 )
 
-__all__ = ["DaskPlace", "Partition"]
+__all__ = ["DaskPlace"]
 
 SMALL = 1 << 16  # bytes that travel with each task; larger values are sent to a worker once
 LARGE = 1 << 18  # bytes of potentials from which on workers add counts: below, more tasks cost more
@@ -42,16 +39,6 @@ LOOK = 0.5  # seconds between two looks at how many tasks are done, if anybody i
 # of dask.distributed, which is imported by those who have a client
 Client: TypeAlias = Any
 Future: TypeAlias = Any
-
-
-def cut_rows(rows: Array, begin: int, end: int) -> Array:
-    """Rows begin:end."""
-    return rows[begin:end]
-
-
-def take_rows(rows: Array, at: Array) -> Array:
-    """Rows at positions (m,)."""
-    return rows[at]
 
 
 def _tell(told: Told, before: int, n_tasks: int, done: int) -> None:
@@ -75,28 +62,6 @@ def _import_probe() -> Callable[[], str]:
         return ""
 
     return probe
-
-
-@dataclass(frozen=True)
-class Partition:
-    """A partition that a cluster keeps as long as this value lives. future : rows (n, D)"""
-
-    client: Client
-    future: Future
-
-    def between(self, begin: int, end: int) -> Array:
-        """Rows begin:end, fetched."""
-        return self._fetched(cut_rows, begin, end)
-
-    def take(self, at: Array) -> Array:
-        """Rows at positions (m,), fetched."""
-        return self._fetched(take_rows, at)
-
-    def _fetched(self, act: Callable[..., Array], *which: Any) -> Array:
-        try:
-            return np.asarray(self.client.submit(act, self.future, *which, pure=False).result())
-        except (OSError, CancelledError) as error:
-            raise WorkersLostError(f"lost a partition of the dask cluster: {error}") from error
 
 
 class DaskPlace:
@@ -123,6 +88,8 @@ class DaskPlace:
         self.lanes, self._client = lanes, client
         self._host: Host = describe_host(holds_memory)._replace(scratch=scratch)
         self._warned = False
+        self._known: set[str] = set()  # addresses of workers whose processors were compared
+        self._processors = Processors(self._host.processor)
         self._compare()
 
     @property
@@ -133,7 +100,16 @@ class DaskPlace:
     @property
     def n_workers(self) -> int:
         """Threads of all workers, now."""
-        return max(1, sum(self._safely(self._client.nthreads).values()))
+        threads: dict[str, int] = self._safely(self._client.nthreads)
+        if not self._known.issuperset(threads):
+            self._processors.see(host.processor for host in self._hosts().values())
+            self._known.update(threads)
+        return max(1, sum(threads.values()))
+
+    @property
+    def processors(self) -> tuple[str, ...]:
+        """Kinds of processors of the workers and of this process."""
+        return self._processors.kinds
 
     def run_jobs(
         self, packed: Packed, tasks: Sequence[Task], limit: int | None, told: Told | None
@@ -182,14 +158,8 @@ class DaskPlace:
                     f"worker {address} has {two}; this process has {one}: install the same "
                     "versions on all workers"
                 )
-        kinds = {theirs.processor for theirs in found.values()} | {self._host.processor}
-        if len(kinds) > 1:
-            warnings.warn(
-                f"processors of {len(kinds)} kinds ({', '.join(sorted(kinds))}): the last bits of "
-                "a fit may differ from those of another",
-                StickbreakWarning,
-                stacklevel=5,
-            )
+        self._known = set(found)
+        self._processors.see(theirs.processor for theirs in found.values())
 
     def _hosts(self) -> dict[str, Host]:
         """The process behind each address."""
@@ -245,14 +215,18 @@ class DaskPlace:
             name = f"{packed.name}-{uuid4().hex[:12]}"
             window, results = limit or len(tasks), []
             ask = partial(self._submit, act, call, sent=sent)
+            add = partial(self._add, sent=sent)
             for lo in range(0, len(tasks), window):
                 tell = None if told is None else partial(_tell, told, lo, len(tasks))
-                found = self._finish(ask, tasks[lo : lo + window], f"{name}-{lo}", tell)
+                some = tasks[lo : lo + window]
+                # of all tasks: workers add what is there while others are under way
+                then = add if adds and len(some) == len(tasks) else None
+                found = self._finish(ask, some, f"{name}-{lo}", tell, then)
                 if found is None:
                     return None
                 results += found
             if adds:
-                results = self._add(results, name, sent)
+                results = add(results, f"{name}-all")
             return list(self._client.gather(results))
         except self._dask.CancelledError:
             # tasks that need what all its holders have taken with them are forgotten
@@ -329,8 +303,9 @@ class DaskPlace:
         tasks: Sequence[Task],
         name: str,
         tell: Callable[[int], None] | None,
+        then: Callable[..., list[Future]] | None,
     ) -> list[Future] | None:
-        """Some tasks, when all are done; None if values that were sent got lost.
+        """Some tasks, when all are done, or sums that `then` asks for; None if values got lost.
 
         What one worker cannot read is tried on the others.
         """
@@ -338,6 +313,7 @@ class DaskPlace:
         asked = ask([tasks[i] for i in order], [f"{name}-{i}" for i in order])
         found = [future for _, future in sorted(zip(order, asked, strict=True), key=_first)]
         refused: list[set[tuple[str, int]]] = [set() for _ in tasks]
+        last = found if then is None else then(found, name)
         while True:
             self._wait(found, tell)
             if any(future.status in LOST for future in found):
@@ -347,7 +323,8 @@ class DaskPlace:
                 among = self._others(found[i], tasks[i], refused[i])
                 [found[i]] = ask([tasks[i]], [f"{name}-{i}-{len(refused[i])}"], among)
             if not failed:
-                return found
+                return last
+            last = found  # sums that were asked for need what has failed
 
     def _wait(self, found: list[Future], tell: Callable[[int], None] | None) -> None:
         """Wait until some tasks are done, and tell now and then how many are."""
@@ -380,7 +357,7 @@ class DaskPlace:
             warnings.warn(message, StickbreakWarning, stacklevel=2)
         return among
 
-    def _add(self, found: list[Future], name: str, sent: list[Future]) -> list[Future]:
+    def _add(self, found: list[Future], name: str, *, sent: list[Future]) -> list[Future]:
         """One sum of all tasks, in the tree of `gather`, made on the workers."""
         level = 0
         while len(found) > 1:

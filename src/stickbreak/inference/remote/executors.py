@@ -10,7 +10,18 @@ from typing import Any
 from stickbreak.errors import StickbreakWarning, WorkersLostError
 
 from .packing import Parcel
-from .tasks import Host, Packed, Task, Told, describe_host, longest_first, run_jobs, run_total
+from .processors import Processors
+from .tasks import (
+    Host,
+    Packed,
+    Task,
+    Told,
+    describe_host,
+    longest_first,
+    run_described,
+    run_jobs,
+    run_total,
+)
 
 __all__ = ["ExecutorPlace"]
 
@@ -36,12 +47,18 @@ class ExecutorPlace:
     ) -> None:
         self.lanes, self._make = lanes, make
         self._host: Host = describe_host(holds_memory)._replace(scratch=scratch)
+        self._processors = Processors(self._host.processor)
         self._executor: Executor = executor if executor is not None else self._made()
 
     @property
     def n_workers(self) -> int:
         """The executor's processes or threads; 1 if it does not tell."""
         return int(getattr(self._executor, "_max_workers", 1))
+
+    @property
+    def processors(self) -> tuple[str, ...]:
+        """Kinds of processors of the workers and of this process."""
+        return self._processors.kinds
 
     def run_jobs(
         self, packed: Packed, tasks: Sequence[Task], limit: int | None, told: Told | None
@@ -112,7 +129,8 @@ class ExecutorPlace:
                     running[self._submit(act, packed, tasks[i].jobs)] = i
                 done, _ = wait(running, return_when=FIRST_COMPLETED)
                 for future in done:
-                    found[running.pop(future)] = future.result()
+                    processor, found[running.pop(future)] = future.result()
+                    self._processors.see([processor])
                 if told is not None:
                     told(len(found), len(tasks))
         finally:
@@ -120,7 +138,7 @@ class ExecutorPlace:
 
     def _submit(self, act: Callable[..., Any], packed: Packed, jobs: bytes) -> Future[Any]:
         try:
-            return self._executor.submit(act, packed, jobs, self._host)
+            return self._executor.submit(run_described, act, packed, jobs, self._host)
         except BrokenExecutor:
             raise
         except RuntimeError as error:

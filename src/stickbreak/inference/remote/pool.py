@@ -30,6 +30,10 @@ class Place(Protocol):
     def n_workers(self) -> int:
         """Tasks that can run at a time, now."""
 
+    @property
+    def processors(self) -> tuple[str, ...]:
+        """Kinds of processors that tasks have run on, or may, and that of this process."""
+
     def run_jobs(
         self, packed: Packed, tasks: Sequence[Task], limit: int | None, told: Told | None
     ) -> list[bytes]:
@@ -54,6 +58,11 @@ class RemotePool(BasePool):
     def telling(self, told: Told) -> RemotePool:
         """The same pool, which tells how many of a visit's tasks are done, and of how many."""
         return RemotePool(self._place, self._limit, told)
+
+    @property
+    def processors(self) -> tuple[str, ...]:
+        """Kinds of the workers' processors, and that of this process."""
+        return self._place.processors
 
     @property
     def here(self) -> BasePool:

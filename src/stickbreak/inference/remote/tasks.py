@@ -39,6 +39,7 @@ __all__ = [
     "add_totals",
     "describe_host",
     "longest_first",
+    "run_described",
     "run_jobs",
     "run_total",
 ]
@@ -136,6 +137,13 @@ def dumps(value: Any) -> bytes:
     except ModuleNotFoundError:
         return pickle.dumps(value, 5)
     return bytes(cloudpickle.dumps(value, protocol=5))
+
+
+def run_described(
+    act: Callable[[Packed, bytes, Host], Any], packed: Packed, jobs: bytes, host: Host
+) -> tuple[str, Any]:
+    """What `act` finds, after the kind of this worker's processor."""
+    return _processor(), act(packed, jobs, host)
 
 
 def run_jobs(
