@@ -12,7 +12,8 @@ import math
 import os
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -24,7 +25,7 @@ import stickbreak as sb
 from stickbreak.data import Documents, Table, batches, measure
 from stickbreak.families import Gaussian
 from stickbreak.inference import workers
-from stickbreak.inference.remote.dask_cluster import CHUNK
+from stickbreak.inference.remote import dask_cluster
 from stickbreak.inference.remote.packing import pack_total
 from stickbreak.inference.remote.pool import group_size
 from stickbreak.inference.remote.tasks import add_totals
@@ -52,6 +53,7 @@ class Costs:
     begin : of a worker for each task, besides its rows
     visit : of the driver for each visit, with the globals
     add : of a worker for each byte of a sum that it is given and adds to its own
+    pair : of the driver and the scheduler for each task that adds two sums
     bandwidth : bytes a second between two hosts
     """
 
@@ -60,6 +62,7 @@ class Costs:
     begin: float
     visit: float
     add: float = 5e-10
+    pair: float = 0.0
     bandwidth: float = NETWORK
 
 
@@ -70,7 +73,8 @@ class Work:
     lanes : rows of each lane of a batch
     n_batches : batches like this
     sent, received : bytes of potentials, and of one sum of counts
-    has_tree : whether workers add their counts pair by pair; else the driver adds all
+    has_tree : whether workers add their counts pair by pair, as they do if potentials are large;
+        else the driver adds all
     held : part of `received` that the sum of so many rows is; the rest is zero and stays at home
     """
 
@@ -86,17 +90,20 @@ def lap(costs: Costs, work: Work, n_workers: int) -> float:
     """Seconds of a lap."""
     size = group_size(len(work.lanes), n_workers)
     rows = [float(work.lanes[lo : lo + size].sum()) for lo in range(0, len(work.lanes), size)]
-    # tasks begin while the driver still sends others
+    # tasks begin while the driver still sends others, and asks for sums of pairs
     spent = makespan([costs.begin + costs.row * n for n in rows], n_workers, costs.task)
+    if work.has_tree:
+        spent = max(spent, len(rows) * costs.task + (len(rows) - 1) * costs.pair)
     steps = math.ceil(math.log2(n_workers)) if n_workers > 1 else 0
     is_far = n_workers > 1
     # a broadcast doubles the holders of a chunk at each step, while other chunks are under way
-    chunks = max(1, math.ceil(work.sent / CHUNK))
+    chunks = max(1, math.ceil(work.sent / dask_cluster.CHUNK))
     out = is_far * (steps + chunks) * (LATENCY + work.sent / chunks / costs.bandwidth)
-    back = is_far * sum(
-        LATENCY + work.received * work.held(n) * (1.0 / costs.bandwidth + costs.add)
-        for n in (_sums(rows, steps) if work.has_tree else rows)
-    )
+    sums = _sums(rows, steps) if work.has_tree else rows
+    # the driver asks for all sums at once
+    waits = LATENCY * (len(sums) if work.has_tree else 1)
+    moved = sum(work.received * work.held(n) for n in sums)
+    back = is_far * (waits + moved * (1.0 / costs.bandwidth + costs.add))
     return work.n_batches * (costs.visit + out + spent + back)
 
 
@@ -153,6 +160,8 @@ def run(quick: bool = False) -> Report:
                 rows += more if n_workers == 1 else []
                 for n_batches, laps in fits.items():
                     rows += check(costs, laps, client, n_batches, quick)
+                with workers_adding():
+                    rows += check(costs, fits[1], client, 1, quick, has_tree=True)
     costs = replace(costs, add=sum_cost())
     rows += table(costs, topic_cost(quick), chain_cost(quick))
     notes = (
@@ -192,29 +201,49 @@ def measured_costs(
 
     All by CPU, which others on the machine disturb least. serial : CPU of a lap without workers
     """
-    own, theirs = {}, {}
-    for lanes in (16, 1):
-        with sb.workers(client, lanes=lanes), workers() as pool:
-            laps = Laps(Table(small.rows), N_COMPONENTS, 1, family=family)
-            laps.pool = pool
-            laps.lap()
-            before, began = cpu_of(client), time.process_time()
-            for _ in range(N_SMALL):
-                laps.lap()
-            own[64 // lanes] = (time.process_time() - began) / N_SMALL
-            theirs[64 // lanes] = (cpu_of(client) - before) / N_SMALL
-    task, begin = (max(0.0, (found[64] - found[4]) / 60) for found in (own, theirs))
-    costs = Costs(serial / n_rows, task, begin, max(0.0, own[4] - 4 * task))
+    few, many = (small_visits(small, family, client, lanes) for lanes in (16, 1))
+    task, begin = (max(0.0, (more - less) / 60) for more, less in zip(many, few, strict=True))
+    with workers_adding():
+        added = [small_visits(small, family, client, lanes)[0] for lanes in (16, 1)]
+    pair = max(0.0, (added[1] - added[0]) / 60 - task)
+    costs = Costs(serial / n_rows, task, begin, max(0.0, few[0] - 4 * task), pair=pair)
     told = [
         Row("a row of data, one batch, serial", f"{1e9 * costs.row:.0f} ns"),
         Row("each task of a visit, the driver", f"{1e3 * costs.task:.1f} ms"),
         Row("each task of a visit, its worker", f"{1e3 * costs.begin:.1f} ms"),
+        Row("each sum of two tasks on a worker, the driver", f"{1e3 * costs.pair:.1f} ms"),
         Row("each visit besides", f"{1e3 * costs.visit:.0f} ms"),
     ]
     return costs, told
 
 
-def check(costs: Costs, laps: Laps, client: Any, n_batches: int, quick: bool) -> list[Row]:
+def small_visits(small: Any, family: Any, client: Any, lanes: int) -> tuple[float, float]:
+    """CPU seconds of a visit of 64 small lanes, of the driver and of the workers."""
+    with sb.workers(client, lanes=lanes), workers() as pool:
+        laps = Laps(Table(small.rows), N_COMPONENTS, 1, family=family)
+        laps.pool = pool
+        laps.lap()
+        before, began = cpu_of(client), time.process_time()
+        for _ in range(N_SMALL):
+            laps.lap()
+        own = time.process_time() - began
+        return own / N_SMALL, (cpu_of(client) - before) / N_SMALL
+
+
+@contextmanager
+def workers_adding() -> Iterator[None]:
+    """Within it workers add up small counts too, as they do large ones."""
+    before = dask_cluster.LARGE
+    dask_cluster.LARGE = 0
+    try:
+        yield
+    finally:
+        dask_cluster.LARGE = before
+
+
+def check(
+    costs: Costs, laps: Laps, client: Any, n_batches: int, quick: bool, *, has_tree: bool = False
+) -> list[Row]:
     """A lap on the workers beside its prediction: by the clock, and the CPU of all processes."""
     n_workers = len(client.nthreads())
     with workers() as pool:
@@ -222,11 +251,13 @@ def check(costs: Costs, laps: Laps, client: Any, n_batches: int, quick: bool) ->
         laps.lap()
         clock, used = least(laps, 1 if quick else 3, client)
     lanes = np.array([lane.n_rows for lane in laps.batches[0].lanes()], dtype=float)
-    work, near = Work(lanes, n_batches), replace(costs, bandwidth=math.inf)
+    work = Work(lanes, n_batches, has_tree=has_tree)
+    near = replace(costs, bandwidth=math.inf)
     n_tasks = -(-len(lanes) // group_size(len(lanes), n_workers))
     told = n_batches * (costs.visit + n_tasks * (costs.task + costs.begin))
-    told += costs.row * lanes.sum() * n_batches
+    told += costs.row * lanes.sum() * n_batches + has_tree * (n_tasks - 1) * costs.pair
     where = f"{n_workers} worker{'s' * (n_workers > 1)}, {n_batches} batch{'es' * (n_batches > 1)}"
+    where += ", sums on the workers" * has_tree
     return [
         _beside(f"{where}: a lap by the clock, and the model's", clock, lap(near, work, n_workers)),
         _beside(f"{where}: CPU of a lap, and the model's", used, told),
@@ -308,7 +339,7 @@ def table(costs: Costs, entry: float, step: float) -> list[Row]:
             Work(np.full(16, lanes.sum() / 16), sent=2.4e6, received=2.4e6), None),
         "173 chains, K=100, the longest 2.4 times the mean": (
             replace(costs, row=step),
-            Work(genome(), sent=1e5, received=1e5), (40.0, math.inf)),
+            Work(genome(), sent=1e5, received=1e5, has_tree=False), (40.0, math.inf)),
         "topics, one batch, tree": (replace(costs, row=entry), topics, (36.0, 64.0)),
         "topics, one batch, the driver adds": (
             replace(costs, row=entry), replace(topics, has_tree=False), (10.0, 20.0)),

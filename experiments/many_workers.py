@@ -24,6 +24,9 @@ def run() -> Experiment:
         ours = row.ours
         if row.peer != "-":  # a measured lap beside that of the model
             ours = f"{row.ours}, model {row.peer} ({row.ratio})"
+        if row.target != "-":
+            met = {None: "", True: ": yes", False: ": **no**"}[row.met]
+            ours += f"; asked: {row.target}{met}"
         rows.append(Row(row.what, ours, PUBLISHED.get(row.what, "")))
     return Experiment(
         "Many workers",

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import importlib.util
 import math
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -100,6 +101,13 @@ def test_a_lap_of_equal_lanes_costs_its_rounds_and_what_travels():
     tree = scale_model.Work(lanes, received=4e7)
     alone = scale_model.Work(lanes, received=4e7, has_tree=False)
     assert scale_model.lap(far, tree, 64) < scale_model.lap(far, alone, 64)
+    # sums are asked for while tasks run: they cost nothing until there are too many
+    told = replace(far, task=1e-3, pair=1e-3)
+    assert scale_model.lap(told, tree, 2) == scale_model.lap(replace(told, pair=0.0), tree, 2)
+    waited = scale_model.lap(replace(told, row=0.0), tree, 64)
+    assert waited == pytest.approx(
+        64e-3 + 63e-3 + scale_model.lap(replace(far, row=0.0), tree, 64), rel=1e-9
+    )
 
 
 def test_the_longest_tasks_first_leave_little_to_wait_for():
