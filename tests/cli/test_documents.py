@@ -337,8 +337,9 @@ def test_an_example_is_written_whole_or_not_at_all(command, tmp_path, monkeypatc
 
 
 @pytest.mark.slow
-def test_warmup_compiles_what_documents_need():
-    warmup._use_documents()
+@pytest.mark.parametrize("what", ["documents", "segments", "groups", "pairs", "sentences"])
+def test_warmup_compiles_what_other_models_need(what):
+    getattr(warmup, f"_use_{what}")()
 
 
 @pytest.mark.slow

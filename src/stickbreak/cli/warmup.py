@@ -22,6 +22,8 @@ from .output import configure_logs, print_json, print_lines
 
 __all__ = ["compile_kernels"]
 
+SWEEPS = sb.CollapsedVB(max_iter=2)
+
 
 def compile_kernels(families: list[str] | None, options: dict[str, Any]) -> None:
     """Fit and use a tiny model of each family, from an array and from a file."""
@@ -50,18 +52,25 @@ def compile_kernels(families: list[str] | None, options: dict[str, Any]) -> None
 
 
 def compile_here(
-    families: list[str], documents: bool, report: Callable[[int, int], None] | None = None
+    families: list[str], is_whole: bool, report: Callable[[int, int], None] | None = None
 ) -> str:
-    """Compile in this process; the folder of its cache. documents : whether models of them too"""
+    """Compile in this process; the folder of its cache.
+
+    is_whole : whether models of documents, segments, groups, pairs and sentences, too
+    """
+    others = (_use_documents, _use_segments, _use_groups, _use_pairs, _use_sentences)
+    steps = len(families) + len(others)
     with tempfile.TemporaryDirectory(prefix="stickbreak-") as folder:
         path = Path(folder) / "rows.csv"
         path.write_text("a,b\n" + "".join(f"{i % 2},{i % 3 % 2}\n" for i in range(40)))
         for i, name in enumerate(families):
             _use(name, path)
             if report is not None:
-                report(i + 1, len(families) + 1)
-        if documents:
-            _use_documents()
+                report(i + 1, steps)
+        for i, use in enumerate(others if is_whole else ()):
+            use()
+            if report is not None:
+                report(len(families) + i + 1, steps)
     return str(cache_folder())
 
 
@@ -74,6 +83,7 @@ def _use(name: str, path: Path) -> None:
                 engine = type(sb.Mixture(inference=inference)._engine(False))(max_iter=2)
                 model = sb.Mixture(2, family=name, inference=engine, random_state=0).fit(X)
             model.predict(X), model.predict_proba(X), model.score(X)
+        sb.Mixture(2, family=name, inference=SWEEPS, random_state=0).fit(rows)
         for cls in (sb.HMM, sb.HDPHMM):
             chain = cls(2, family=name, inference=sb.MemoizedVB(max_iter=2), random_state=0).fit(
                 rows, lengths=[12, 28]
@@ -85,7 +95,9 @@ def _use(name: str, path: Path) -> None:
                 chain.predict_proba(rows),
                 chain.sample(5),
             )
-        sb.HMM(2, family=name, inference=sb.HardEM(max_iter=2), random_state=0).fit(rows)
+        for engine in (sb.HardEM(max_iter=2), SWEEPS):
+            chain = sb.HMM(2, family=name, inference=engine, random_state=0)
+            chain.fit(rows, lengths=[12, 28])
         sb.DPMixture(
             2, family=name, init="k-means||", random_state=0, inference=sb.MemoizedVB(max_iter=2)
         ).fit(path)
@@ -98,5 +110,49 @@ def _use_documents() -> None:
         for inference in ("batch", "memoized", "stochastic", "em"):
             engine = type(sb.Mixture(inference=inference)._engine(False))(max_iter=2)
             sb.LatentDirichletAllocation(2, inference=engine, random_state=0).fit(documents)
+        sb.LatentDirichletAllocation(2, inference=SWEEPS, random_state=0).fit(documents)
         model = sb.HDPTopicModel(random_state=0).fit(documents)
         model.transform(documents), model.score(documents), model.score_samples(documents)
+
+
+def _use_segments() -> None:
+    X = np.random.default_rng(0).standard_normal((60, 2))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", sb.StickbreakWarning)
+        for cls in (sb.HSMM, sb.HDPHSMM):
+            for engine in (sb.BatchVB(max_iter=2), sb.EM(max_iter=2), SWEEPS):
+                how: Any = {"max_duration": 5, "inference": engine, "random_state": 0}
+                model = cls(2, **how).fit(X, lengths=[20, 40])
+            model.predict(X), model.score(X)
+
+
+def _use_groups() -> None:
+    X = np.random.default_rng(0).standard_normal((60, 2))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", sb.StickbreakWarning)
+        for engine in (sb.BatchVB(max_iter=2), SWEEPS):
+            model = sb.HDPMixture(2, inference=engine, random_state=0).fit(X, lengths=[20, 40])
+        model.predict(X, lengths=[20, 40]), model.score(X, lengths=[20, 40])
+
+
+def _use_pairs() -> None:
+    pairs = [("one two", "eins zwei"), ("two three four", "zwei drei vier")] * 5
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", sb.StickbreakWarning)
+        for cls in (sb.IBM1, sb.HMMAligner):
+            for engine in (sb.BatchVB(max_iter=2), sb.EM(max_iter=2), SWEEPS):
+                model = cls(inference=engine, random_state=0).fit(pairs)
+            model.predict(pairs), model.score(pairs)
+
+
+def _use_sentences() -> None:
+    sentences = [["a", "dog", "sees", "a", "cat"], ["dogs", "see"], ["a", "cat", "sees"]] * 5
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", sb.StickbreakWarning)
+        for make in (partial(sb.PCFG, 2), partial(sb.HDPPCFG, 2), sb.DMV, sb.TemplateGrammar):
+            for engine in (sb.BatchVB(max_iter=2), sb.EM(max_iter=2), SWEEPS):
+                model: Any = make(inference=engine, random_state=0).fit(sentences)
+            model.predict(sentences), model.score(sentences)
+        trees = ["(S (NP dog) (VP (V sees) (NP cat)))", "(S (NP cat) (VP (V sees) (NP dog)))"] * 5
+        for engine in (sb.BatchVB(max_iter=2), sb.EM(max_iter=2)):
+            sb.LatentPCFG(2, inference=engine, random_state=0).fit(trees)
