@@ -107,6 +107,31 @@ def test_the_bits_are_those_of_documents_in_memory(
     np.testing.assert_allclose(model.score_samples(shards), model.score_samples(WORDS), rtol=1e-12)
 
 
+@pytest.mark.parametrize("kind", ["npz", "ldac", "docword"])
+def test_workers_read_the_files_that_are_opened(
+    tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pattern, readers = write(tmp_path, kind), []
+    read = document_shards.read_words_of
+    monkeypatch.setattr(
+        document_shards,
+        "read_words_of",
+        lambda *given: readers.append(threading.current_thread()) or read(*given),
+    )
+    here = sb.open_shards(pattern).documents
+    assert set(readers) == {threading.main_thread()}
+    readers.clear()
+    with sb.workers(lambda: ThreadPoolExecutor(2)):
+        there = sb.open_shards(pattern).documents
+        (tmp_path / "docs9.npz").write_text("no matrix")
+        with pytest.raises(ShardError, match=r"docs9\.npz cannot be opened"):
+            sb.open_shards([*sorted(tmp_path.iterdir())])
+    assert threading.main_thread() not in readers
+    assert there.rows.files == here.rows.files
+    np.testing.assert_array_equal(there.offsets, here.offsets)
+    assert there.n_observations == here.n_observations
+
+
 @pytest.mark.parametrize("n_workers", [0, 2])
 def test_answers_go_to_a_file_for_each_shard(
     n_workers: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from threading import RLock
 from typing import Any, NamedTuple
@@ -17,6 +18,7 @@ from stickbreak.errors import ShardError
 
 from .corpora import read_corpus
 from .documents import Documents
+from .file_jobs import over_files
 from .picked_rows import PickedRows
 from .shard_rows import ShardRows, digest_file, require_contents
 
@@ -232,35 +234,50 @@ class DocumentShards:
         return rows.files  # type: ignore[no-any-return]
 
 
+class _Examined(NamedTuple):
+    """Of a file: where documents end (S + 1,), their counts (S,), and the largest id of a word."""
+
+    size: int
+    digest: str
+    ends: Array
+    counts: Array
+    largest: int
+
+
+def _examine(path: str, n_words: int | None) -> _Examined:
+    try:
+        size = Path(path).stat().st_size
+        digest, words = digest_file(path, size), read_words_of(path, n_words)
+    except OSError as error:
+        raise ShardError(f"shard {path} cannot be read: {error.strerror}") from None
+    except ShardError:
+        raise
+    except ValueError as error:
+        raise ShardError(f"shard {path} cannot be opened: {error}") from None
+    counts = np.diff(np.r_[0.0, np.cumsum(words.counts)][words.ends])
+    return _Examined(size, digest, words.ends, counts, int(words.ids.max(initial=-1)))
+
+
 def open_documents(
     paths: Sequence[str], words: tuple[str, ...] | None, n_words: int | None
 ) -> DocumentShards:
     """Documents in some files. Each is read once, to count its documents and their words."""
     known = n_words if words is None else len(words)
-    found = []
-    for path in paths:
-        try:
-            size = Path(path).stat().st_size
-            found.append((path, size, digest_file(path, size), read_words_of(path, known)))
-        except OSError as error:
-            raise ShardError(f"shard {path} cannot be read: {error.strerror}") from None
-        except ShardError:
-            raise
-        except ValueError as error:
-            raise ShardError(f"shard {path} cannot be opened: {error}") from None
+    found = over_files(partial(_examine, n_words=known), paths)
     if known is None:
-        known = 1 + max((int(w.ids.max(initial=-1)) for *_, w in found), default=-1)
-    files = tuple(DocumentFile(p, len(w.ids), s, d, known, len(w.ends) - 1) for p, s, d, w in found)
+        known = 1 + max((file.largest for file in found), default=-1)
+    files = tuple(
+        DocumentFile(path, int(f.ends[-1]), f.size, f.digest, known, len(f.ends) - 1)
+        for path, f in zip(paths, found, strict=True)
+    )
     empty = [file.path for file in files if not file.n_rows]
     if empty:
         raise ShardError(f"shard {empty[0]} has no words: leave it out")
     starts = tuple(np.cumsum([0, *(file.n_rows for file in files)]).tolist())
     rows = ShardRows(files, starts, 0, starts[-1], 1, np.dtype(np.int32))
     ends = np.concatenate(
-        [[0], *(w.ends[1:] + start for (*_, w), start in zip(found, starts, strict=False))]
+        [[0], *(file.ends[1:] + start for file, start in zip(found, starts, strict=False))]
     ).astype(np.int64)
-    counted = np.concatenate(
-        [[0.0], *(np.diff(np.r_[0.0, np.cumsum(w.counts)][w.ends]) for *_, w in found)]
-    ).cumsum()
+    counted = np.concatenate([[0.0], *(file.counts for file in found)]).cumsum()
     counts: Any = ShardCounts(rows, Sums(ends, counted))
     return DocumentShards(Documents(rows, counts, offsets=ends), known, words)

@@ -6,6 +6,7 @@ import glob
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,6 +18,7 @@ from stickbreak.errors import ShardError
 from .archives import open_npy
 from .corpora import read_vocabulary
 from .document_shards import DocumentShards, open_documents
+from .file_jobs import over_files
 from .parquet import open_parquet
 from .readers import FileTable, kept_dtype, read_runs
 from .shard_rows import ShardFile, ShardRows, digest_file, same_file_twice
@@ -71,7 +73,8 @@ def open_shards(
     Returns
     -------
     ShardTable; of documents DocumentShards, for `fit` and `transform` of topic models. They are
-    read once here, to count their words.
+    read once to count their words, and so is the column `sequence_id`: by the workers, in a block
+    of `stickbreak.workers`.
 
     Examples
     --------
@@ -202,8 +205,8 @@ def _lengths_by_id(paths: list[str], column: str) -> Array:
     """(S,) rows of each run of ids; an id that goes on in another file is refused."""
     found: list[Array] = []
     seen: dict[Any, str] = {}
-    for path in paths:
-        runs = read_runs(path, column)
+    every = over_files(partial(read_runs, column=column), paths)
+    for path, runs in zip(paths, every, strict=True):
         for name in runs.ids:
             if name is None:
                 raise ShardError(f"{path} has a row without {column}")

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
+from functools import partial
 from numbers import Real
 from typing import Any
 
+from stickbreak.data.file_jobs import FILE_RUNNER
 from stickbreak.data.held_shards import held_spans
 
 from .dask_cluster import DaskPlace
 from .executors import ExecutorPlace, is_shut_down
 from .partitions import Partition
-from .pool import Place
+from .pool import Place, RemotePool
 
 __all__ = ["current_place", "place_beside", "placed", "workers"]
 
@@ -87,11 +89,16 @@ def placed(place: Place | None) -> Iterator[None]:
     if place is None:
         yield
         return
-    token = _PLACE.set(place)
+    token, before = _PLACE.set(place), FILE_RUNNER.set(partial(_over_files, place))
     try:
         yield
     finally:
         _PLACE.reset(token)
+        FILE_RUNNER.reset(before)
+
+
+def _over_files(place: Place, call: Callable[[str], Any], paths: Sequence[str]) -> list[Any]:
+    return list(RemotePool(place).map(call, paths))
 
 
 def place_beside(rows: Any) -> Place | None:
