@@ -231,7 +231,7 @@ class DocumentShards:
     def files(self) -> tuple[DocumentFile, ...]:
         """The files, in order."""
         rows: Any = self.documents.rows
-        return rows.files  # type: ignore[no-any-return]
+        return rows.files
 
 
 class _Examined(NamedTuple):
