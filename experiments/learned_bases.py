@@ -55,6 +55,7 @@ def plan(n_words: int, n_states: int, n_sweeps: int) -> dict[str, Any]:
         "HDP, learned concentrations and base": hdp(learn_prior=True),
         "finite, prior counts 0.1 of steps, stochastic": finite(0.1, steps),
         "HDP, learned concentrations, stochastic": hdp(steps),
+        "HDP, learned concentrations and base, stochastic": hdp(steps, learn_prior=True),
     }
 
 
@@ -112,5 +113,8 @@ FOUND = (
     "three finite models by 0.003, less than seeds differ, and with a learned base above both by "
     "0.008. Four of five fits with a learned base have -4.592 in the mean, where no fit without "
     "has more than -4.609; the fifth, -4.699, is the lowest of all sweeps. In stochastic steps "
-    "the two models are level, 0.07 below sweeps."
+    "the two models without a base are level, 0.07 below sweeps; with one, 100 laps from random "
+    "chains end where states are still alike, 44 of them (after 300 laps two seeds have 9 and 10 "
+    "states, -4.755 and -4.710): its prior counts of the commonest words are a hundred times those "
+    "of a flat prior, and nobody's own counts leave."
 )

@@ -82,5 +82,5 @@ def test_bases_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
     assert test[0][:, 0].tolist() == [3, 0, 1]
     rows = learned_bases.compare(train, test, n, 2, 3)
     assert all("nats a word" in row.ours for row in rows)
-    assert len(rows) == 3 + 2 + 2
+    assert len(rows) == 3 + 2 + 3
     assert ["strength" in row.ours for row in rows].count(True) == 1
