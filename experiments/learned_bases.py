@@ -115,6 +115,6 @@ FOUND = (
     "has more than -4.609; the fifth, -4.699, is the lowest of all sweeps. In stochastic steps "
     "the two models without a base are level, 0.07 below sweeps; with one, 100 laps from random "
     "chains end where states are still alike, 44 of them (after 300 laps two seeds have 9 and 10 "
-    "states, -4.755 and -4.710): its prior counts of the commonest words are a hundred times those "
-    "of a flat prior, and nobody's own counts leave."
+    "states, -4.755 and -4.710, without a base -4.678 and -4.691): its prior counts of the "
+    "commonest words are a hundred times those of a flat prior, and nobody's own counts leave."
 )
