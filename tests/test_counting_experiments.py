@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise, product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -69,9 +71,10 @@ def test_every_way_is_taken_at_the_same_posteriors(
     assert max(found[2].errors().values()) < 0.2
 
 
-def test_many_states_are_measured() -> None:
-    rows = many_states.compare(6, 4)
-    assert len(rows) == 4
+@pytest.mark.parametrize(("plan", "n"), [(many_states.plan, 4), (many_states.stochastic_plan, 2)])
+def test_many_states_are_measured(plan: Callable[[int], dict[str, Any]], n: int) -> None:
+    rows = many_states.compare(6, 4, plan)
+    assert len(rows) == n
     assert all("symbols a CPU second" in row.ours for row in rows)
 
 
