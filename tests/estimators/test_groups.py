@@ -297,3 +297,13 @@ def test_bad_lengths_and_draws_are_one_sentence(fitted):
         fitted.predict(STACKED, lengths=[2, 2])
     with pytest.raises(ValueError, match="lengths must be a whole number"):
         fitted.sample(lengths=[0])
+
+
+def test_groups_whose_rows_depend_on_those_before_are_saved(tmp_path):
+    model = sb.HDPMixture(3, family="autoregressive", max_iter=3, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(GROUPS[:4])
+    model.save(tmp_path / "m.stickbreak")
+    again = sb.load(tmp_path / "m.stickbreak")
+    np.testing.assert_array_equal(again.predict(GROUPS[4]), model.predict(GROUPS[4]))

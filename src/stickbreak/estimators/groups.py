@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, ClassVar, Self
 
@@ -17,7 +17,16 @@ from stickbreak.moves import Merge
 from stickbreak.priors import GammaPrior
 from stickbreak.progress import Phase
 from stickbreak.protocols import Pool
-from stickbreak.reading import Given, Groups, Rows, Schema, Values, read_groups, stack_values
+from stickbreak.reading import (
+    Given,
+    Groups,
+    Rows,
+    Schema,
+    Values,
+    lagged_names,
+    read_groups,
+    stack_values,
+)
 
 from . import group_answers as answers
 from .base import Estimator, RandomState
@@ -262,6 +271,12 @@ class HDPMixture(Estimator):
         where = {"lengths": lengths, "sequence_id": sequence_id}
         given = self._given(X, y, labels=labels, sample_weight=sample_weight, **where)
         return self._stream(given, total_samples)
+
+    def _row_names(self, schema: Schema) -> Sequence[str] | None:
+        return lagged_names(schema.names, self._make_family().lags)
+
+    def _family_columns(self, fitted: Fitted) -> int:
+        return fitted.schema.n_features * (1 + fitted.model.family.lags)
 
     # ------------------------------------------------------------------------------------ readers
 
