@@ -229,8 +229,7 @@ SETTING = (
     "times the least of three. Forms: truncation 12, k-means++, 20 sweeps each, CPU seconds of the "
     "whole fit, S = 10. Held-out of the last two: the log mean density over 50 draws of the "
     "parameters (`score_sequences(draws=50)`). Exponents of time in T are in "
-    "`benchmarks/semimarkov.py`. Rows were run one by one, on a machine that others used as well; "
-    "those of 8,000 rows before exact sums took less time."
+    "`benchmarks/semimarkov.py`. Rows were run one by one, on a machine that others used as well."
 )
 FOUND = (
     "All fits find the six states, from one state as from twelve. Drawn segmentations and stages "
