@@ -18,6 +18,7 @@ K = 3
 
 
 def family_of(family, X):
+    family = family.locate(None, X.shape[1])
     return family.resolve(measure(Table(X), family.check_rows, allow_missing=True))
 
 
@@ -39,6 +40,16 @@ def cases():
     yield "symbols", sb.Categorical(), rng.integers(-1, 4, (60, 1))
     # probabilities whose product is below the smallest number
     yield "categorical", sb.Categorical(1e-90), rng.integers(-1, 4, (60, 9))
+    yield "regression", sb.AutoregressiveGaussian(order=2), lagged(z, 2)
+    yield "origin", sb.AutoregressiveGaussian(intercept=False), lagged(z, 1)
+    words = np.where(rng.random(60) < 0.2, np.nan, rng.integers(0, 4, 60))
+    mixed = np.column_stack([z[:, 0] > 3, words, z[:, 1] > 3, words[::-1]])
+    yield "product", sb.Product({"bernoulli": [0, 2]}, rest="categorical"), mixed
+
+
+def lagged(z, order):
+    """Rows (60, .), each with those before it, of a series that goes back to its beginning."""
+    return sb.lag_rows(np.r_[z, z[:order]], order=order)[0]
 
 
 CASES = {name: (family_of(family, X), X) for name, family, X in cases()}
@@ -54,7 +65,7 @@ def counts_of(family, X, shares):
 
 
 # each of the others takes seconds to compile
-QUICK = {"gaussian", "categorical"}
+QUICK = {"gaussian", "categorical", "product"}
 every_case = pytest.mark.parametrize(
     "name", [pytest.param(n, marks=() if n in QUICK else pytest.mark.slow) for n in CASES]
 )
@@ -116,7 +127,10 @@ def test_rows_come_and_go_without_a_trace(name):
     [
         "gaussian",
         "diagonal",
-        *(pytest.param(n, marks=pytest.mark.slow) for n in ("zero-mean", "fixed")),
+        *(
+            pytest.param(n, marks=pytest.mark.slow)
+            for n in ("zero-mean", "fixed", "regression", "origin", "product")
+        ),
     ],
 )
 def test_a_component_that_loses_its_last_row_is_the_prior(name):
@@ -131,6 +145,20 @@ def test_a_component_that_loses_its_last_row_is_the_prior(name):
     again = np.empty((1, K))
     score(live, rows, 7, 8, again)
     np.testing.assert_allclose(again[0], out, rtol=1e-9)
+
+
+@pytest.mark.slow
+def test_a_value_without_its_context_says_nothing_and_leaves_nothing():
+    family, X = CASES["regression"]
+    shares, gone = np.random.default_rng(1).dirichlet(np.ones(K), 60), X.copy()
+    gone[9, 5] = np.nan
+    rows, out = family.live_rows(gone), np.empty(K)
+    live = family.live(counts_of(family, gone, shares))
+    score_without(live, rows, 9, shares[9], out)
+    assert (out == 0).all()
+    before = live.joint.moments.copy()
+    tally(live, rows, 9, 10, shares[9:10], 1.0)
+    np.testing.assert_array_equal(live.joint.moments, before)
 
 
 def test_narrow_components_are_made_anew():

@@ -99,7 +99,7 @@ class MixtureFits(Estimator):
         begin with k-means++.
         """
         is_variational = pick_engine(self, task.is_on_disk).rule().is_variational
-        can_sweep = model.sweeps and task.legal is None and task.n_components > 1
+        can_sweep = model.begins_swept and task.legal is None and task.n_components > 1
         return self.init == "auto" and can_sweep and is_variational
 
     def _seed_shares(self, model: Model, task: Task, rng: np.random.Generator, pool: Pool) -> Start:

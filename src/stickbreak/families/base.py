@@ -323,6 +323,10 @@ class BaseFamily(Parameters):
         """Whether rows can leave and join the counts one by one in compiled code: `live`."""
         return False
 
+    begins_swept: ClassVar[bool] = True
+    """Whether starts by default try sweeps, if `sweeps`: not where their code takes long to
+    compile, for each use of the family anew."""
+
     @property
     def is_one_symbol(self) -> bool:
         """Whether a row is a single symbol, counted in a table."""

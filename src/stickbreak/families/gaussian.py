@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from stickbreak.data import Scale
-from stickbreak.kernels.live_gaussian import LiveNormal, LiveSums, refresh_all
+from stickbreak.kernels.live_gaussian import LiveNormal, LiveSums
 from stickbreak.kernels.quadratic import update_factors
 from stickbreak.protocols import Array, Counts
 from stickbreak.stats import log_gamma_rise
@@ -25,7 +25,8 @@ from stickbreak.stats import log_gamma_rise
 from . import learning, quadratic, wishart
 from .base import LOG_2PI, require_prior_count
 from .fixedvariance import FixedVarianceGaussian, fixed_variance
-from .moments import DEFAULT_SHARE, EMPTY, FullMoments, cholesky, complete_rows, n_partial, spread
+from .live_gaussians import live_normal
+from .moments import DEFAULT_SHARE, FullMoments, cholesky, complete_rows, n_partial, spread
 from .normality import departure
 from .prior_scales import column_spread, prior_frame, prior_vector
 from .rounding import add_noise, noise_of, prior_rounding, trace_with
@@ -213,24 +214,8 @@ class Gaussian(FullMoments):
 
     def live(self, counts: Counts) -> LiveNormal:
         """Counts, copied, with posteriors that follow them row by row."""
-        (moments, anchor), noise = self.live_sums(counts), self._noise
-        K, D, n_inner = len(anchor), self.n_features, len(anchor) if noise.any() else 0
-        strength, mean, dof, scale = self._prior()
-        prior = float(strength), np.asarray(mean), float(dof), np.ascontiguousarray(scale)
-        posterior = np.empty((K, D, D)), np.empty(K), np.empty((n_inner, D, D)), np.empty(n_inner)
-        constants = np.asarray(noise), self._log_jacobian(), EMPTY
-        live = LiveNormal(
-            moments,
-            anchor,
-            *prior,
-            *constants,
-            np.empty((K, D)),
-            *posterior,
-            np.empty(K),
-            np.empty(K),
-        )
-        refresh_all(live)
-        return live
+        sums, prior = self.live_sums(counts), self._prior()
+        return live_normal(sums, prior, self._noise, self._log_jacobian())
 
     def live_sums(self, counts: Counts) -> LiveSums:
         """Moments alone."""

@@ -13,11 +13,20 @@ import numpy as np
 
 from stickbreak.data import Scale
 from stickbreak.errors import DataWarning
+from stickbreak.kernels.live_gaussian import LiveSums
+from stickbreak.kernels.live_regression import ContextRows, LiveRegression, LiveRegressionSums
 from stickbreak.parameters import require_whole
-from stickbreak.protocols import Array
+from stickbreak.protocols import Array, Counts
 
+from .live_gaussians import live_regression
 from .missing import find_missing
-from .moments import FullMoments, prepare_full, prepare_standardized, require_near
+from .moments import (
+    FullMoments,
+    prepare_full,
+    prepare_standardized,
+    require_near,
+    standardized_rows,
+)
 from .partial import PartialRows
 
 __all__ = ["LaggedMoments", "prior_coefficients"]
@@ -30,8 +39,10 @@ class LaggedMoments(FullMoments):
     """
 
     order: int
+    intercept: bool
     mean: Any
     missing = "rows"
+    sweeps = True
 
     def _sizes(self, n_columns: int) -> tuple[int, int]:
         """D and E of rows with n_columns columns."""
@@ -117,6 +128,27 @@ class LaggedMoments(FullMoments):
                 stacklevel=3,
             )
         return replace(found, names=(*names[D:], *names[:D]))
+
+    # ------------------------------------------------------------------------------ sweeps
+
+    def live(self, counts: Counts) -> LiveRegression:
+        """Counts, copied, with posteriors that follow them row by row."""
+        sums, per_row = self.live_sums(counts).joint, self._log_jacobian()
+        prior, intercept = self._prior(), bool(self.intercept)
+        return live_regression(sums, prior, self.n_context, per_row, intercept=intercept)
+
+    def live_sums(self, counts: Counts) -> LiveRegressionSums:
+        """Moments alone."""
+        return LiveRegressionSums(LiveSums(np.array(counts["moments"]), np.array(counts["anchor"])))
+
+    def live_rows(self, rows: Any) -> ContextRows:
+        """Complete rows in the frame; NaN for those that are left out."""
+        joint = standardized_rows(self._arrange(rows), self.center, self.scale)
+        return ContextRows(joint, np.ascontiguousarray(joint[:, : self.n_context]))
+
+    def settle(self, live: LiveRegressionSums, n_components: int) -> dict[str, Array]:
+        """Fields from live counts."""
+        return {"moments": live.joint.moments, "anchor": live.joint.anchor}
 
     def _log_jacobian(self) -> float:
         """Log Jacobian of the values alone: contexts have no density."""

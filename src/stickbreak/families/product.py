@@ -20,7 +20,8 @@ from stickbreak.protocols import Array, Counts
 from stickbreak.stats import Compose, Edit, Field, Shares, Within
 
 from .assignment import MAX_SHOWN, member_objects, pick, place_members
-from .base import BaseFamily, BaseScores
+from .base import BaseScores
+from .live_members import LiveMembers
 from .member_names import divide_fields, member_prefix, number_fields, select_fields
 
 __all__ = ["Product", "ProductScores"]
@@ -71,7 +72,7 @@ class ProductScores(BaseScores):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Product(BaseFamily):
+class Product(LiveMembers):
     """A family for each group of columns, independent given the component: for mixed columns.
 
     Parameters

@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 
 from stickbreak.data import Scale
-from stickbreak.kernels.live_gaussian import LiveSums, LiveWishart, refresh_wisharts
+from stickbreak.kernels.live_gaussian import LiveSums, LiveWishart
 from stickbreak.protocols import Array, Counts
 from stickbreak.stats import Field, log_gamma_rise
 
 from . import quadratic, wishart
 from .base import LOG_2PI, BaseFamily
+from .live_gaussians import live_wishart
 from .moments import (
     cholesky,
     complete_rows,
@@ -195,13 +196,9 @@ class ZeroMeanGaussian(BaseFamily):
 
     def live(self, counts: Counts) -> LiveWishart:
         """Counts, copied, with posteriors that follow them row by row."""
-        (dof, scale), (moments, anchor) = self._prior(), self.live_sums(counts)
-        (K, D), per_row = anchor.shape, -float(np.log(self.scale).sum())
-        posterior = np.empty((K, D, D)), np.empty(K), np.zeros(K)
-        prior = float(dof), np.ascontiguousarray(scale)
-        live = LiveWishart(moments, anchor, *prior, per_row, *posterior)
-        refresh_wisharts(live)
-        return live
+        return live_wishart(
+            self.live_sums(counts), *self._prior(), -float(np.log(self.scale).sum())
+        )
 
     def live_sums(self, counts: Counts) -> LiveSums:
         """Moments alone."""

@@ -65,7 +65,7 @@ def from_swept(
     A single sequence has no others to learn from.
     """
     some = some_sequences(data, rng, MOST_ORDERED)
-    if not model.sweeps or some.n_spans < 2 or completes(model, some):
+    if not model.begins_swept or some.n_spans < 2 or completes(model, some):
         return None
     near = pool if is_on_disk(some.rows) else pool.here  # samples do not travel
     found = from_collapsed(

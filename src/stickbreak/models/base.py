@@ -165,6 +165,11 @@ class Model:
         return bool(self.structure.granularities) and is_known
 
     @property
+    def begins_swept(self) -> bool:
+        """Whether starts by default try collapsed sweeps."""
+        return self.sweeps and self.family.begins_swept
+
+    @property
     def sweeps_labels(self) -> bool:
         """Whether collapsed sweeps can draw labels."""
         structure, can = self.structure, self.sweeps
