@@ -83,13 +83,39 @@ def plain_sweep(model, rule, counts: Summary, params, data: Sequences, own: Fiel
     return counts, log_z, bound
 
 
-def plain_tokens(prior, data: Sequences, q, legal, base):
+def chances_of_symbols(data: Sequences, base: float):
+    """Predictives (m, K) of the rows `at`, given the posteriors q of the rows `others`."""
+    symbols = data.rows[:, 0]
+
+    def chances(q, others, at):
+        found = np.ones((len(at), K))
+        for i, v in enumerate(symbols[at]):
+            if v >= 0:
+                mine, seen = others[symbols[others] == v], others[symbols[others] >= 0]
+                found[i] = (q[mine].sum(0) + base) / (q[seen].sum(0) + V * base)
+        return found
+
+    return chances
+
+
+def chances_of_rows(family, rows):
+    """The same for the rows of any family."""
+
+    def chances(q, others, at):
+        out = family.zeros(K)
+        scores = family.mean_log(out)
+        scores.collect(family.prepare(rows[others]), np.asfortranarray(q[others]), out)
+        return np.exp(family.log_mean(out).evidence(family.prepare(rows[at])))
+
+    return chances
+
+
+def plain_tokens(prior, data: Sequences, q, legal, chances):
     """The formula, with every count summed anew over the steps that it may know."""
-    ends, symbols, log_z = data.offsets, data.rows[:, 0], 0.0
+    ends, log_z = data.offsets, 0.0
     is_first = np.isin(np.arange(data.n_rows), ends[:-1])
     is_used = np.ones(data.n_rows) if data.repeats is None else data.repeats
     into = [t for t in range(data.n_rows) if not is_first[t] and is_used[t]]
-    seen = (symbols >= 0) & (is_used > 0)
     rest = np.zeros(K) if prior.transition_rest is None else prior.transition_rest
     total = prior.transition.sum(1) + rest
 
@@ -112,23 +138,21 @@ def plain_tokens(prior, data: Sequences, q, legal, base):
             if legal is not None:
                 weight = weight * legal[data.sets[t]]
             before = weight.sum()
-            if symbols[t] >= 0:
-                others = seen & (np.arange(len(q)) != t)
-                mine = others & (symbols == symbols[t])
-                weight = weight * (q[mine].sum(0) + base) / (q[others].sum(0) + V * base)
+            others = np.flatnonzero((is_used > 0) & (np.arange(len(q)) != t))
+            weight = weight * chances(q, others, np.array([t]))[0]
             log_z += np.log(weight.sum() / before)
             q[t] = weight / weight.sum()
     return log_z
 
 
-def plain_blocks(prior, data: Sequences, q, pairs, length, guards, base, form="plain"):
+def plain_blocks(prior, data: Sequences, q, pairs, length, guards, chances, form="plain"):
     """Block by block, every count summed anew, every path of a block enumerated.
 
     form : of guards="counts" and even prior counts; "published" divides these by the guard's
         chances, "misprinted" has the denominator of the guard's row
     """
     bounds = data.whole().in_blocks(length)
-    ends, joins, symbols = bounds.offsets, ~bounds.windows.is_first, data.rows[:, 0]
+    ends, joins = bounds.offsets, ~bounds.windows.is_first
     total = prior.transition.sum(1) + (
         0.0 if prior.transition_rest is None else prior.transition_rest
     )
@@ -163,12 +187,10 @@ def plain_blocks(prior, data: Sequences, q, pairs, length, guards, base, form="p
                 left = q[lo - 1] @ with_prior(steps(s - 1, s), q[lo - 1][:, None])
             if follows(s + 1):
                 right = with_prior(table, q[hi][None]) @ q[hi] / table.sum(1)
-        theta, phi = rows(steps(s)), np.zeros((V, K))
-        np.add.at(phi, symbols[others], q[others])
-        phi = (phi + base) / (phi.sum(0) + V * base)
+        theta, phi = rows(steps(s)), chances(q, others, np.arange(lo, hi))
         found, weights = np.zeros((hi - lo, K)), np.zeros((K, K))
         for path in product(range(K), repeat=hi - lo):
-            weight = left[path[0]] * right[path[-1]] * np.prod(phi[symbols[lo:hi], path])
+            weight = left[path[0]] * right[path[-1]] * np.prod(phi[range(hi - lo), path])
             weight *= np.prod([theta[i, j] for i, j in pairwise(path)])
             found[range(hi - lo), path] += weight
             for i, j in pairwise(path):

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import stickbreak as sb
+from docs.skeletons.family import Exponential
 from stickbreak.data import Documents, Table, measure
 from stickbreak.families import Categorical
 from stickbreak.families.names import make_family
@@ -24,7 +25,6 @@ ROWS = RNG.normal(size=(20, 2))
 SYMBOLS = [RNG.integers(0, 4, 8) for _ in range(6)]
 WORDS = [["the", "dog"], ["a", "cat", "dog"], ["the", "cat"]]
 COUNTS = RNG.integers(0, 3, (10, 6))
-PRODUCT = sb.Product({"gaussian": [0]}, rest="poisson")
 
 
 def collapsed(**given: Any) -> sb.CollapsedVB:
@@ -72,15 +72,17 @@ REFUSED = {
         lambda: topics(inference=collapsed(granularity=7)).fit(COUNTS),
         "granularity=7 is not for Document",
     ),
-    "tokens of numbers": (
-        lambda: hmm(family="gaussian", inference=collapsed(granularity="token")).fit([ROWS] * 2),
-        "granularity='token' is for one column of symbols; use 'sequence'",
-    ),
-    "rows of a product": (
-        lambda: sb.Mixture(2, family=PRODUCT, inference=collapsed(granularity="row")).fit(
-            np.abs(ROWS).round()
+    "tokens of a plain family": (
+        lambda: hmm(family=Exponential(), inference=collapsed(granularity="token")).fit(
+            [np.abs(ROWS)] * 2
         ),
-        "granularity='row' is not for Product; use 'batch'",
+        "granularity='token' is not for Exponential; use 'sequence'",
+    ),
+    "rows of a plain family": (
+        lambda: sb.Mixture(2, family=Exponential(), inference=collapsed(granularity="row")).fit(
+            np.abs(ROWS)
+        ),
+        "granularity='row' is not for Exponential; use 'batch'",
     ),
     "one sequence of symbols": (
         lambda: hmm().fit(SYMBOLS[:1]),
@@ -88,7 +90,17 @@ REFUSED = {
     ),
     "one sequence of numbers": (
         lambda: hmm(family="gaussian").fit([ROWS]),
-        "there is one sequence.*use BatchVB, or several sequences",
+        r"there is one sequence.*use CollapsedVB\(granularity='subsequence'\)",
+    ),
+    "one sequence of a plain family": (
+        lambda: hmm(family=Exponential()).fit([np.abs(ROWS)]),
+        r"there is one sequence.*use StochasticCollapsedVB\(granularity='subsequence'\)",
+    ),
+    "blocks of a plain family": (
+        lambda: hmm(family=Exponential(), inference=collapsed(granularity="subsequence")).fit(
+            [np.abs(ROWS)]
+        ),
+        r"use 'sequence', or StochasticCollapsedVB\(granularity='subsequence'\)",
     ),
     "one sequence that counts": (
         lambda: hmm().fit(SYMBOLS, sample_weight=[1, 0, 0, 0, 0, 0]),
@@ -100,7 +112,7 @@ REFUSED = {
     ),
     "one sequence of numbers, and tables": (  # which have no other engine
         lambda: sb.HDPHMM(2, root="tables").fit([ROWS]),
-        "there is one sequence.*use several sequences, which may be pieces of it",
+        r"there is one sequence.*use CollapsedVB\(granularity='subsequence'\)",
     ),
     "one block": (
         lambda: hmm(inference=collapsed(granularity="subsequence")).fit(SYMBOLS[:1]),

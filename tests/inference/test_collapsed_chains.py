@@ -16,6 +16,7 @@ import pytest
 from collapsed_chains import (
     MODELS,
     K,
+    chances_of_symbols,
     dictionary,
     in_doubles,
     plain_blocks,
@@ -25,6 +26,7 @@ from collapsed_chains import (
 )
 
 import stickbreak as sb
+from docs.skeletons.family import Exponential
 from stickbreak.data import Sequences
 from stickbreak.inference import (
     CollapsedVB,
@@ -93,7 +95,9 @@ def test_a_sweep_of_tokens_equals_the_plain_loop(kind, case, kept):
     own["rows"][...] /= np.maximum(own["rows"].sum(1, keepdims=True), 0.5)  # float32 before
     counts, q = rule.count(model, start.params, batch, own, SERIAL), own["rows"].astype(float)
     for _ in range(2):
-        expected = plain_tokens(model.prior.pseudo(start.params, K), data, q, legal, 0.4)
+        expected = plain_tokens(
+            model.prior.pseudo(start.params, K), data, q, legal, chances_of_symbols(data, 0.4)
+        )
         counts, own = rule.visit(model, counts, start.params, batch, own, (), SERIAL)
         np.testing.assert_allclose(own["rows"], q, atol=atol)
         assert counts.log_z == pytest.approx(expected, abs=atol)
@@ -120,7 +124,7 @@ def test_a_sweep_of_blocks_equals_the_enumeration_of_their_paths(kind, guards, l
     q, pairs = own["rows"].astype(float), own["pairs"].astype(float)
     prior = model.prior.pseudo(start.params, K)
     for _ in range(2):
-        plain_blocks(prior, data, q, pairs, length, guards, 0.4)
+        plain_blocks(prior, data, q, pairs, length, guards, chances_of_symbols(data, 0.4))
         counts, own = rule.visit(model, counts, start.params, batch, own, (), SERIAL)
         np.testing.assert_allclose(own["rows"], q, atol=atol)
         np.testing.assert_allclose(own["pairs"], pairs, atol=atol)
@@ -390,8 +394,6 @@ def test_what_cannot_be_is_refused():
         fit(granularity="token", block=2)
     with pytest.raises(ValueError, match="guards must be 'messages' or 'counts'; got 'none'"):
         fit(guards="none")
-    with pytest.raises(ValueError, match="granularity='token' is for one column of symbols"):
-        sb.HMM(2, inference=CollapsedVB(granularity="token")).fit([np.eye(4)[:, :2]] * 2)
     with pytest.raises(ValueError, match="impossible steps do not allow; use"):
         sb.HMM(
             2, family="categorical", transition_prior=np.triu(np.ones((2, 2))),
@@ -413,7 +415,9 @@ def test_what_cannot_be_is_refused():
 
 def test_the_remedy_for_one_sequence_is_one_that_its_family_has():
     rng = np.random.default_rng(0)
-    with pytest.raises(ValueError, match=r"there is one sequence.*use BatchVB"):
+    with pytest.raises(ValueError, match=r"there is one sequence.*use StochasticCollapsedVB"):
+        sb.HMM(2, family=Exponential(), inference="collapsed").fit(rng.exponential(size=(30, 1)))
+    with pytest.raises(ValueError, match=r"there is one sequence.*use CollapsedVB"):
         sb.HMM(2, inference="collapsed", random_state=0).fit(rng.normal(size=(30, 2)))
     with pytest.raises(ValueError, match=r"there is one sequence.*granularity='subsequence'"):
         sb.HMM(2, family="categorical", inference="collapsed", random_state=0).fit(

@@ -7,7 +7,16 @@ from itertools import pairwise, product
 
 import numpy as np
 import pytest
-from collapsed_chains import FAMILY, MODELS, K, V, dictionary, plain_blocks, words
+from collapsed_chains import (
+    FAMILY,
+    MODELS,
+    K,
+    V,
+    chances_of_symbols,
+    dictionary,
+    plain_blocks,
+    words,
+)
 from labelings import Labelings
 
 from stickbreak.data import Sequences
@@ -190,7 +199,7 @@ def test_guards_as_published_are_the_same_and_a_wrong_denominator_is_not(length)
     prior, before, after = swept_blocks(data, length)
     for form in ("plain", "published", "misprinted"):
         q, pairs = before[0] / before[0].sum(1, keepdims=True), before[1].copy()
-        plain_blocks(prior, data, q, pairs, length, "counts", 0.4, form)
+        plain_blocks(prior, data, q, pairs, length, "counts", chances_of_symbols(data, 0.4), form)
         found[form] = q
     np.testing.assert_allclose(found["published"], found["plain"], rtol=0, atol=1e-12)
     np.testing.assert_allclose(after, found["plain"], atol=1e-5)
@@ -202,7 +211,7 @@ def test_guards_that_are_certain_do_no_harm():
     data = words()
     labels = np.arange(data.n_rows) % K
     prior, (q, pairs), after = swept_blocks(data, 2, shares=np.eye(K)[labels])
-    plain_blocks(prior, data, q, pairs, 2, "counts", 0.4)
+    plain_blocks(prior, data, q, pairs, 2, "counts", chances_of_symbols(data, 0.4))
     assert np.isfinite(after).all()
     np.testing.assert_allclose(after, q, atol=1e-5)
 

@@ -324,8 +324,7 @@ class BaseFamily(Parameters):
         return False
 
     begins_swept: ClassVar[bool] = True
-    """Whether starts by default try sweeps, if `sweeps`: not where their code takes long to
-    compile, for each use of the family anew."""
+    """Whether starts by default try sweeps, if `sweeps`: their code takes seconds to compile."""
 
     @property
     def is_one_symbol(self) -> bool:

@@ -43,6 +43,7 @@ class LaggedMoments(FullMoments):
     mean: Any
     missing = "rows"
     sweeps = True
+    begins_swept = False
 
     def _sizes(self, n_columns: int) -> tuple[int, int]:
         """D and E of rows with n_columns columns."""

@@ -32,9 +32,12 @@ def check_units(rule: ExcludeOwn, model: Model, data: Data) -> None:
         return
     granularity = model.structure.granularities[0] if asked == "auto" else asked
     if not model.sweeps and granularity != model.structure.granularities[0]:
+        remedy = "or a family whose rows leave counts one by one"
+        if granularity == "subsequence":
+            remedy = "or StochasticCollapsedVB(granularity='subsequence')"
         raise ValueError(
             f"granularity={asked!r} is not for {type(model.family).__name__}; use "
-            f"{model.structure.granularities[0]!r}, or Categorical with one column of symbols"
+            f"{model.structure.granularities[0]!r}, {remedy}"
         )
     if model.structure.is_ordered:
         _check_sequences(rule, model, granularity, data)
@@ -65,10 +68,13 @@ def _check_sequences(rule: ExcludeOwn, model: Model, granularity: str, data: Dat
     n_used = _n_used(data)
     if granularity == "sequence" and n_used == 1:
         remedy, ways = "several sequences, which may be pieces of it", model.structure.granularities
-        if "subsequence" in ways and model.family.is_one_symbol:
+        if "subsequence" in ways and model.sweeps:
             remedy = "CollapsedVB(granularity='subsequence'), which cuts it into blocks"
         elif "token" in ways:  # a chain that variational Bayes can fit, too
-            remedy = "BatchVB, or several sequences"
+            remedy = (
+                "StochasticCollapsedVB(granularity='subsequence'), which cuts it into blocks, "
+                "BatchVB, or several sequences"
+            )
         raise ValueError(
             "there is one sequence, and collapsed inference learns each from the others; use "
             + remedy

@@ -228,8 +228,8 @@ class CollapsedVB(_MemoizedEngine):
     Parameters
     ----------
     granularity : what is inferred at a time, given all else: a "word" of documents, a "row" of
-        tables; of chains a "sequence", or for one column of symbols a "token", or a "subsequence",
-        for few long sequences; a "batch" of any data. "auto" is the first that the model has.
+        tables; of chains a "sequence", or a "token" (a row), or a "subsequence", for few long
+        sequences; a "batch" of any data. "auto" is the first that the model has.
     block : how many successive sequences leave the counts together and share their potentials, less
         than there are. More are faster for families whose potentials are costly, and see older
         counts.

@@ -76,11 +76,10 @@ def move_block(words, offsets, joins, s, K, own, sign, counts):
 
 
 @kernel
-def without_block(counts, offsets, joins, s, but, K, own, out):
+def without_block(transition, width, offsets, joins, s, but, K, own, out):
     """Out (W W,) = steps counted without those of block s; those to `but` are out already."""
-    width = counts[1].shape[0]
     for k in range(0, width * width, EIGHT):
-        store(out, k, load(counts[3], k))
+        store(out, k, load(transition, k))
     move_steps(offsets, joins, s, but, K, own, -1.0, out, width)
 
 
@@ -107,16 +106,16 @@ def enter_block(others, steps, rows, row, K, is_divided, theta, guard, out):
 
 
 @kernel
-def leave_block(others, steps, rows, row, T, K, theta, guard, out):
-    """Likelihoods out (T, W): the last row times the right factor; the next block is at `row`."""
-    width, prior = guard.shape[0], steps.transition_pseudo.reshape(-1)
+def leave_block(others, steps, rows, row, K, theta, out):
+    """Out (W,) = right factor of the block before the one that begins at `row`."""
+    width, prior = out.shape[0], steps.transition_pseudo.reshape(-1)
     flat = theta.reshape(-1)
     for i in range(K):
         predict_line(others, prior, steps.transition_rest[i], i * width, width, flat)
         factor = 0.0
         for j in range(K):
             factor += theta[i, j] * rows[row * K + j]
-        out[T - 1, i] *= factor
+        out[i] = factor
 
 
 @kernel
@@ -143,13 +142,15 @@ def sweep_blocks(
         invert_totals(totals, base_total, inverse)
         score_words(table, inverse, base, words, lo, hi, sets, legal, span.rows)
         if joined(joins, s):
-            without_block(counts, offsets, joins, s - 1, s, K, own, others)
+            without_block(counts[3], width, offsets, joins, s - 1, s, K, own, others)
             enter_block(others, steps, own[0], lo, K, is_divided, theta, guard, span.start)
         else:
             predict_line(steps.start, steps.start_pseudo, steps.start_rest, 0, width, span.start)
         if joined(joins, s + 1):
-            without_block(counts, offsets, joins, s + 1, s, K, own, others)
-            leave_block(others, steps, own[0], hi, hi - lo, K, theta, guard, span.rows)
+            without_block(counts[3], width, offsets, joins, s + 1, s, K, own, others)
+            leave_block(others, steps, own[0], hi, K, theta, guard)
+            for i in range(K):
+                span.rows[hi - lo - 1, i] *= guard[i]
         predict_lines(
             steps.transition, steps.transition_pseudo, steps.transition_rest, K,
             span.transition, span.transposed,

@@ -17,6 +17,15 @@ __all__ = ["count_live", "sweep_live"]
 
 
 @kernel
+def tally_rows(live, rows, lo, hi, K, kept, sign, shares):
+    """Counts += sign * those of the rows lo to hi; kept (n K,), shares (T, K) : scratch."""
+    for t in range(lo, hi):
+        for k in range(K):
+            shares[t - lo, k] = kept[t * K + k]
+    tally(live, rows, lo, hi, shares[: hi - lo], sign)
+
+
+@kernel
 def move_live(live, rows, lo, hi, s, K, own, sign, tables, shares):
     """Counts += sign * those of sequence s, which has the rows lo to hi; shares (T, K) : scratch.
 
@@ -24,10 +33,7 @@ def move_live(live, rows, lo, hi, s, K, own, sign, tables, shares):
     """
     start, transition = tables
     width, (kept, pairs) = start.shape[0], own
-    for t in range(lo, hi):
-        for k in range(K):
-            shares[t - lo, k] = kept[t * K + k]
-    tally(live, rows, lo, hi, shares[: hi - lo], sign)
+    tally_rows(live, rows, lo, hi, K, kept, sign, shares)
     add_line(kept, lo * K, K, sign, start, 0)
     for i in range(K):
         add_line(pairs, (s * K + i) * K, K, sign, transition, i * width)

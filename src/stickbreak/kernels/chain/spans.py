@@ -42,8 +42,8 @@ from .single import (
 )
 
 __all__ = [
-    "Span", "add_line", "infer_evidence", "infer_span", "keep_line", "make_span", "predict_line",
-    "predict_lines",
+    "Span", "add_line", "infer_evidence", "infer_span", "keep_line", "log_of", "make_span",
+    "predict_line", "predict_lines",
 ]  # fmt: skip
 
 TINY = 1e-300  # weights below it are worth nothing to the entropy

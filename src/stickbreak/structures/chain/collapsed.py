@@ -7,6 +7,7 @@ added, and the total is summed afresh every lap.
 
 from __future__ import annotations
 
+from copy import deepcopy
 from dataclasses import replace
 from typing import Any
 
@@ -22,7 +23,9 @@ from stickbreak.kernels.chain.collapsed import (
     random_chains,
     sweep_sequences,
 )
+from stickbreak.kernels.chain.live_blocks import count_live_blocks, sweep_live_blocks
 from stickbreak.kernels.chain.live_sweeps import count_live, sweep_live
+from stickbreak.kernels.chain.live_tokens import count_live_tokens, sweep_live_tokens
 from stickbreak.kernels.chain.tokens import count_tokens, sweep_tokens
 from stickbreak.kernels.collapsed import LiveTable
 from stickbreak.kernels.tables import padded
@@ -100,13 +103,8 @@ class SweptChain(BaseStructure):
                 f"a {asked} is inferred apart from the next one, which impossible steps "
                 "do not allow; use CollapsedVB(granularity='sequence')"
             )
-        if asked != "sequence" and not is_table:
-            raise ValueError(f"granularity={asked!r} is for one column of symbols; use 'sequence'")
-        if asked == "token":
-            log_z, entropy, bad = _by_token(lane)
-        else:
-            visit = _by_block if asked == "subsequence" else _by_sequence if is_table else _by_live
-            log_z, entropy, bad = visit(lane, self.absent_of(lane.own, lane.batch))
+        visits = _VISITS if is_table else _LIVE_VISITS
+        log_z, entropy, bad = visits[asked](lane, self.absent_of(lane.own, lane.batch))
         if bad >= 0:
             require_possible(np.array([-np.inf]), lane.batch.unit_at + bad)
         return log_z, entropy
@@ -202,25 +200,7 @@ def _by_sequence(lane: SweptLane, absent: AbsentOwn | None) -> tuple[float, floa
     return float(found[0]), float(found[1]), int(bad)
 
 
-def _by_live(lane: SweptLane, absent: AbsentOwn | None) -> tuple[float, float, int]:
-    """As `_by_sequence`, for families of other kinds than symbols."""
-    how, batch, found, bad = lane.how, lane.batch, np.zeros(2), -1
-    K = len(lane.out["start"])
-    width = -(-K // EIGHT) * EIGHT
-    start, transition = np.zeros(width), np.zeros((width, width))
-    kept, units = (lane.own["rows"], lane.own["pairs"]), (batch.offsets, used_units(batch))
-    if not how.moves:
-        count_live(batch.rows, *units, *kept, lane.out_live, start, transition)
-    else:
-        steps, limits = _pad_steps(lane, width), legal_rows(batch, lane.legal, K)
-        flags = how.block, how.is_part, how.is_measured
-        outs = lane.out_live, start, transition, found, absent
-        bad = sweep_live(lane.live, batch.rows, *units, steps, *limits, *kept, *flags, *outs)
-    _settle(start, transition, lane.out)
-    return float(found[0]), float(found[1]), int(bad)
-
-
-def _by_token(lane: SweptLane) -> tuple[float, float, int]:
+def _by_token(lane: SweptLane, absent: AbsentOwn | None = None) -> tuple[float, float, int]:
     """As `_by_sequence`. Without own counts, rows begin with those of their sequences."""
     how, outs, found, bad, rows = lane.how, _outs(lane), np.zeros(2), -1, lane.own["rows"]
     if how.moves and how.is_part:
@@ -244,9 +224,7 @@ def _by_block(lane: SweptLane, absent: AbsentOwn | None) -> tuple[float, float, 
     assert batch.offsets is not None
     joins, found, bad = ~batch.windows.is_first, np.zeros(2), -1
     if how.moves and not how.is_part:
-        starts = batch.offsets[:-1][batch.windows.is_first]
-        whole = replace(batch, offsets=np.r_[starts, batch.n_rows], windows=None)
-        result = _by_token(lane._replace(batch=whole))
+        result = _by_token(_without_blocks(lane))
         inner_steps(kept[0], batch.offsets, kept[1])
         return result
     outs = _outs(lane)
@@ -257,6 +235,100 @@ def _by_block(lane: SweptLane, absent: AbsentOwn | None) -> tuple[float, float, 
         count_blocks(*_words(lane), *kept, joins, *outs)
     _settle(*outs[2:], lane.out)
     return float(found[0]), float(found[1]), int(bad)
+
+
+def _without_blocks(lane: SweptLane) -> SweptLane:
+    """The lane with whole sequences as its units."""
+    batch = lane.batch
+    assert batch.windows is not None
+    assert batch.offsets is not None
+    starts = batch.offsets[:-1][batch.windows.is_first]
+    return lane._replace(batch=replace(batch, offsets=np.r_[starts, batch.n_rows], windows=None))
+
+
+_VISITS = {"sequence": _by_sequence, "token": _by_token, "subsequence": _by_block}
+
+
+# ------------------------------------------------------- families of other kinds than symbols
+
+
+def _live_width(lane: SweptLane) -> int:
+    """States, rounded up as the kernels want it."""
+    return -(-len(lane.out["start"]) // EIGHT) * EIGHT
+
+
+def _live_arguments(lane: SweptLane, n_legal: int, *more: Any) -> list[Any]:
+    """Counts of all data, the rows, and the legal states of each; then more arguments."""
+    batch = lane.batch
+    limits = legal_rows(batch, lane.legal, n_legal)
+    steps = _pad_steps(lane, _live_width(lane))
+    return [lane.live, batch.rows, batch.offsets, used_units(batch), steps, *limits, *more]
+
+
+def _live_outs(lane: SweptLane) -> tuple[Any, Array, Array]:
+    """Where the lane's counts are added: rows, starts and steps."""
+    width = _live_width(lane)
+    return lane.out_live, np.zeros(width), np.zeros((width, width))
+
+
+def _live_by_sequence(lane: SweptLane, absent: AbsentOwn | None) -> tuple[float, float, int]:
+    """As `_by_sequence`."""
+    how, batch, outs, found, bad = lane.how, lane.batch, _live_outs(lane), np.zeros(2), -1
+    kept = lane.own["rows"], lane.own["pairs"]
+    if not how.moves:
+        count_live(batch.rows, batch.offsets, used_units(batch), *kept, *outs)
+    else:
+        flags = how.block, how.is_part, how.is_measured
+        given = *kept, *flags, *outs, found, absent
+        bad = sweep_live(*_live_arguments(lane, kept[0].shape[1], *given))
+    _settle(*outs[1:], lane.out)
+    return float(found[0]), float(found[1]), int(bad)
+
+
+def _live_by_token(lane: SweptLane, absent: AbsentOwn | None = None) -> tuple[float, float, int]:
+    """As `_by_token`."""
+    how, batch, outs, rows = lane.how, lane.batch, _live_outs(lane), lane.own["rows"]
+    found, bad, K = np.zeros(2), -1, rows.shape[1]
+    if how.moves and how.is_part:
+        given = rows, how.is_measured, *outs, found
+        bad = sweep_live_tokens(*_live_arguments(lane, _live_width(lane), *given))
+    else:
+        if how.moves:
+            pairs = np.zeros((batch.n_spans, K, K), KEPT)
+            none = deepcopy(outs[0]), *(np.zeros_like(array) for array in outs[1:])
+            fresh = rows, pairs, 1, False, False, *none, found, None
+            bad = sweep_live(*_live_arguments(lane, K, *fresh))
+        count_live_tokens(
+            batch.rows, batch.offsets, used_units(batch), rows, how.is_measured, *outs, found
+        )
+    _settle(*outs[1:], lane.out)
+    return float(found[0]), float(found[1]), int(bad)
+
+
+def _live_by_block(lane: SweptLane, absent: AbsentOwn | None) -> tuple[float, float, int]:
+    """As `_by_block`."""
+    how, batch, outs, found, bad = lane.how, lane.batch, _live_outs(lane), np.zeros(2), -1
+    assert batch.windows is not None
+    kept, joins = (lane.own["rows"], lane.own["pairs"]), ~batch.windows.is_first
+    if how.moves and not how.is_part:
+        result = _live_by_token(_without_blocks(lane))
+        inner_steps(kept[0], batch.offsets, kept[1])
+        return result
+    if how.moves:
+        flags = joins, how.guards == "messages", how.is_measured
+        given = *kept, *flags, *outs, found, absent
+        bad = sweep_live_blocks(*_live_arguments(lane, kept[0].shape[1], *given))
+    else:
+        count_live_blocks(batch.rows, batch.offsets, used_units(batch), *kept, joins, *outs)
+    _settle(*outs[1:], lane.out)
+    return float(found[0]), float(found[1]), int(bad)
+
+
+_LIVE_VISITS = {
+    "sequence": _live_by_sequence,
+    "token": _live_by_token,
+    "subsequence": _live_by_block,
+}
 
 
 def _pad_steps(lane: SweptLane, width: int) -> Steps:
