@@ -51,7 +51,8 @@ def write_report(
         model keeps them, and so does `save`; `{}` forgets them.
     by : one value for each row, sequence or document of X: how components differ between groups.
     data : "sample", at most 2,000 rows of X may be in the page; "none", only sums and averages.
-    texts : whether words of documents and sentences of X may be in the page.
+    texts : whether words of documents and sentences of X, and names of groups of `by`, may be in
+        the page.
 
     Returns
     -------
