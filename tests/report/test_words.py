@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import re
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from cli.running import command  # noqa: F401
+from report.subjects import make_trees
 from report.test_estimators import block, fitted
 from report.test_pages import parse, text_of
 
 import stickbreak as sb
 from stickbreak.estimators.reports import make_subject
+from stickbreak.report import write_page
 
 GRAMMARS = ("pcfg", "hdp-pcfg", "dmv", "templates")
 
@@ -165,3 +168,14 @@ def test_words_are_marked_as_the_components_that_they_are(name, caption):
     assert len(set(keys)) > 2
     shown = {subject.names[k]: str(k) for k in subject.ranks}
     assert keys == [shown.get("".join(row[at].itertext())) for row in lines]
+
+
+def test_trees_that_were_drawn_as_often_have_names_of_their_own():
+    subject = make_trees()
+    tree = subject.more["trees"][0]
+    tree = {**tree, "others": tree["others"] * 3}
+    more = {**subject.more, "trees": [tree, {**tree, "number": 1}]}
+    page = parse(write_page(replace(subject, more=more)).html)
+    labels = [e.get("aria-label") for e in page.iter() if e.get("role") == "region"]
+    assert len(labels) > 16
+    assert len(set(labels)) == len(labels)

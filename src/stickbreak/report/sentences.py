@@ -114,8 +114,10 @@ def _draw_tree(subject: Subject, tree: Any) -> Markup:
     told = f"Of {n} {what}s drawn from the posterior, {times} "
     told += f"{'is' if times == 1 else 'are'} the best {what} of {title.lower()}."
     figures = [
-        _figure(subject, {**tree, **other}, f"{title}, drawn {other['times']} of {n} times")
-        for other in others
+        _figure(
+            subject, {**tree, **other}, f"{title}, other {i}, drawn {other['times']} of {n} times"
+        )
+        for i, other in enumerate(others, 1)
     ]
     more = details(f"Others that were drawn: {len(figures)}", *figures) if figures else None
     return tag("div", best, tag("p", told, class_="note"), more)
