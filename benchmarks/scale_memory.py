@@ -18,7 +18,7 @@ from .scale_out import N_COLUMNS, N_COMPONENTS, N_ROWS, N_SHARDS, write_shards
 MOST_MEGABYTES = 300
 FITS = {
     "Mixture": f"sb.Mixture({N_COMPONENTS}, {{}})",
-    "Mixture, init='k-means||'": f"sb.Mixture({N_COMPONENTS}, init='k-means||', {{}})",
+    "Mixture from k-means\\|\\|": f"sb.Mixture({N_COMPONENTS}, init='k-means||', {{}})",
     "DPMixture": f"sb.DPMixture({N_COMPONENTS}, {{}})",
 }
 HOW = "random_state=0, inference=sb.MemoizedVB(n_batches=4, max_iter=3, tol=0)"
