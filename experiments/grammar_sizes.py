@@ -104,10 +104,8 @@ def ways() -> dict[str, dict[str, Any]]:
         "Beta root, no moves": {"inference": batch(moves=None)},
         "point root, no moves": {"inference": batch(moves=None), "root": "point"},
         "tables, no moves": {"inference": tables(), "root": "tables"},
-        "tables, merges": {
-            "inference": tables(moves=[sb.Merge()]), "root": "tables", "init": "collapsed",
-        },
-    }  # fmt: skip
+        "tables, default: merges": {"root": "tables"},
+    }
 
 
 def run() -> Experiment:
@@ -141,7 +139,7 @@ def run() -> Experiment:
         f"truncation {TRUNCATION}, default concentrations: {LAPS} laps of `BatchVB` from collapsed "
         "sweeps, with births of the default engine; with tables at most "
         f"{TABLE_LAPS} laps of `CollapsedVB` from random weights, with "
-        "merges from collapsed sweeps. "
+        "merges, by default, from collapsed sweeps. "
         f"Categories that cover 99 % of all nodes, seeds 0 to {N_SEEDS - 1}.",
         rows,
         "Fits settle slowly: after 60 laps six of ten still had more than five categories. With "

@@ -118,9 +118,10 @@ class HDPPCFG(GrammarEstimator):
     kind_concentration : prior count of emitting a word, and of splitting.
     root : "beta", a Beta posterior over the root's sticks, whose bound can choose the number of
         categories; "point", a point estimate, whose bound cannot; "tables" or a `TableRoot`,
-        expected table counts for `inference="collapsed"`, which is then the default. With tables,
-        the three concentrations are learned from these values on, and the first two do not become
-        larger. They keep another K^3 numbers for each sentence.
+        expected table counts for `inference="collapsed"`, which is then the default, begins with
+        collapsed sweeps, and merges. With tables, the three concentrations are learned from these
+        values on, and the first two do not become larger. They keep another K^3 numbers for each
+        sentence.
     family, max_length, init, learn_prior, max_iter, tol, random_state : as in `PCFG`.
     n_init, n_jobs, warm_start, verbose : likewise.
 
@@ -176,8 +177,14 @@ class HDPPCFG(GrammarEstimator):
         require_sweeps(self, self.root)
 
     def _default_engine(self, on_disk: bool) -> Engine:
-        is_named = self.root in NAMED_ROOTS
-        return super()._default_engine(on_disk) if is_named else CollapsedVB(max_iter=TABLE_LAPS)
+        if self.root in NAMED_ROOTS:
+            return super()._default_engine(on_disk)
+        differ = self.init != "local"  # categories that are alike would all be merged
+        return CollapsedVB(max_iter=TABLE_LAPS, moves=(Merge(),) if differ else None)
+
+    def _init(self) -> str:
+        is_open = self.init == "auto" and self.root not in NAMED_ROOTS
+        return "collapsed" if is_open and self.inference is None else super()._init()
 
     def _recommended_moves(self) -> tuple[BaseMove, ...]:
         # Categories are alike at first, and merge before they have become different.
