@@ -254,7 +254,7 @@ def test_same_bytes_again_and_after_save_and_load(tmp_path):
     assert page.html == model.report(X).html
     model.save(tmp_path / "m.stickbreak")
     assert sb.load(tmp_path / "m.stickbreak").report(X).html == page.html
-    for word in (str(tmp_path), "0x", "/home/"):
+    for word in (str(tmp_path), " at 0x", "/home/"):  # a digest may hold 0x
         assert word not in page.html
 
 

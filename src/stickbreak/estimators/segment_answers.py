@@ -17,6 +17,7 @@ from stickbreak.reading import Given, Rows, Schema, Shape, Stack, Values
 from stickbreak.stats import Array
 from stickbreak.structures.semimarkov import check_change_points, segments_of
 
+from . import segment_rows as rows
 from .engine_choice import pick_engine
 from .engine_runs import Task
 from .forecasts import Forecast
@@ -31,7 +32,7 @@ from .segment_forecasts import (
     rest_of_segments,
     summarize_lengths,
 )
-from .segment_rows import SegmentRows
+from .sequence_fits import SequenceEstimator
 
 __all__ = ["SegmentModel"]
 
@@ -39,7 +40,7 @@ __all__ = ["SegmentModel"]
 MOST_WORK = 1e13
 
 
-class SegmentModel(SegmentRows):
+class SegmentModel(SequenceEstimator):
     """Fits and answers of semi-Markov models."""
 
     duration: str | BaseDuration
@@ -48,6 +49,19 @@ class SegmentModel(SegmentRows):
     n_samples: int
     right_censored: bool
     left_censored: bool
+
+    predict = rows.predict
+    decode = rows.decode
+    predict_proba = rows.predict_proba
+    filter_proba = rows.filter_proba
+    impute = rows.impute
+    score_samples = rows.score_samples
+    score_sequences = rows.score_sequences
+    score = rows.score
+    fit = rows.fit
+    fit_predict = rows.fit_predict
+    resume = rows.resume
+    partial_fit = rows.partial_fit
 
     def _check_arguments(self) -> None:
         super()._check_arguments()
