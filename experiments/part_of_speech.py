@@ -315,6 +315,8 @@ def parts() -> list[Callable[[], list[Row]]]:
         *(partial(sampler_rows, name) for name in TASKS),
         *(partial(lap_rows, name) for name in TAGGED),
         *(partial(other_rows, corpus, "d=1") for corpus in CORPORA),
+        *(partial(sampler_rows, "d=1", corpus) for corpus in CORPORA),
+        partial(other_rows, CORPORA[0], "d=3"),
     ]
 
 
@@ -324,8 +326,7 @@ def more_parts() -> list[Callable[[], list[Row]]]:
     return [
         *(partial(chosen_row, "unsupervised", engine) for engine in DETERMINISTIC),
         *(partial(chosen_row, name, engine, FromParameters) for name, engine in usual),
-        *(partial(other_rows, corpus, "d=3") for corpus in CORPORA),
-        *(partial(sampler_rows, "d=1", corpus) for corpus in CORPORA),
+        *(partial(other_rows, corpus, "d=3") for corpus in CORPORA[1:]),
     ]
 
 
