@@ -259,7 +259,8 @@ def test_progress_is_logged_line_by_line_without_a_terminal(data, command, monke
     lines = command(*fit).err.splitlines()
     assert lines[0].startswith("start 1/2, lap 1/200  bound ")
     assert any(line.startswith("start 2/2, lap ") for line in lines)
-    assert all("components" in line and "rows/s  at most" in line for line in lines)
+    assert all("components" in line for line in lines)
+    assert all("rows/s  at most" in line or "  trial " in line for line in lines)
     assert len(lines) <= 6  # at most one a second
     assert command(*fit, "--quiet").err == ""
     monkeypatch.setattr("stickbreak.progress.PAUSE", -1.0)
