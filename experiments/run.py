@@ -21,8 +21,8 @@ from .frame import QUICK, Experiment, MissingDataError
 EXPERIMENTS = (
     "faithful", "galaxies", "asterisk", "digits", "overfitting",
     "one_gaussian", "search_mixtures",
-    "edge_patches", "mnist", "bars", "alphabet", "documents", "patches",
-    "toy_states", "mocap6", "cmu_mocap", "chromatin", "vowels",
+    "edge_patches", "mnist", "bars", "alphabet", "documents", "patches", "patch_births",
+    "toy_states", "mocap6", "cmu_mocap", "chromatin", "chromosome", "vowels",
     "earthquakes", "one_pass", "noisy_steps", "subchains", "surrogate",
     "state_counting", "absent_steps", "many_states", "learned_bases",
     "search_chains", "durations", "recorded_segments",
