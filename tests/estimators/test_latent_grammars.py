@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -247,12 +248,9 @@ def test_a_saved_model_answers_alike(fitted: sb.LatentPCFG, tmp_path: Path) -> N
     ["em", "batch", "memoized", "stochastic", "collapsed", "stochastic-collapsed", "hard-em"],
 )
 def test_every_engine_fits(engine: str) -> None:
-    with np.errstate(all="raise"):
-        import warnings
-
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            model = sb.LatentPCFG(2, inference=engine, max_iter=5, random_state=0).fit(TREES)
+    with np.errstate(all="raise"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = sb.LatentPCFG(2, inference=engine, max_iter=5, random_state=0).fit(TREES)
     assert model.parse(["she sees the dog ."])[0].tags == ["PRP", "VBZ", "DT", "NN", "."]
 
 
@@ -269,6 +267,14 @@ def test_samplers_draw_subtypes(engine: Any) -> None:
     np.testing.assert_array_equal(again._fitted.counts["binary_rule"], counts["binary_rule"])
     if isinstance(engine, sb.CollapsedGibbs):
         assert 0.3 < np.nanmean(model.trace_.acceptance) <= 1.0
+
+
+@pytest.mark.parametrize("engine", ["gibbs", "collapsed-gibbs"])
+def test_samplers_fit_a_treebank_without_binary_rules(engine: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = sb.LatentPCFG(2, inference=engine, max_iter=2, random_state=0).fit(["(X (N b))"])
+    assert str(model.parse(["b"])[0]) == "(ROOT (X (N b)))"
 
 
 def test_pages_show_drawn_trees(fitted: sb.LatentPCFG) -> None:

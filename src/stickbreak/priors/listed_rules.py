@@ -145,14 +145,14 @@ class ListedRules(BasePrior):
         alpha = self._rows(counts)[0]
         logs = {name: log_gamma_draws(table, rng) for name, table in alpha.items()}
         sums = np.full((len(self.listing.symbols), counts["root"].shape[1]), -np.inf)
-        for name, parents in (
+        for name, rules in (
             ("binary_rule", self.listing.binary),
             ("unary_rule", self.listing.unary),
             ("word_rule", self.listing.emits),
         ):
-            axes = tuple(range(2, logs[name].ndim))
-            below = logsumexp(logs[name], axis=axes) if axes else logs[name]
-            np.logaddexp.at(sums, parents[:, 0], below)
+            if len(rules):
+                below = logsumexp(logs[name].reshape(*logs[name].shape[:2], -1), axis=2)
+                np.logaddexp.at(sums, rules[:, 0], below)
         return dict(self._over_totals(logs, np.asarray, sums, logsumexp(logs["root"])))
 
     def _coarse(self, counts: Counts) -> dict[str, Array]:
